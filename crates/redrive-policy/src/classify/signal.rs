@@ -1,0 +1,165 @@
+//! Signals that stand in the text: HTTP statuses, replies of mail servers, numbered database errors.
+//!
+//! A number is a status only where the words around it say so. "port 5000", "row 404" and "500 records"
+//! are numbers of things.
+
+use super::rules::{Hits, RuleBook};
+use super::text::Normal;
+use super::{BEFORE_LAST_CAUSE, STATUS_IN_TEXT, Source};
+use crate::failure::Report;
+
+/// Words after which three digits are a status.
+const STATUS_BEFORE: &[&[u8]] = &[
+    b"http",
+    b"https",
+    b"status",
+    b"statuscode",
+    b"code",
+    b"response",
+    b"returned",
+    b"error",
+    b"got",
+    b"httpstatus",
+    b"err",
+];
+
+/// Words after which three digits are a status if nothing follows them.
+const STATUS_BEFORE_END: &[&[u8]] = &[b"with", b"was", b"is", b"received", b"answered", b"by"];
+
+/// The beginnings of the reason phrases that follow a status.
+const STATUS_AFTER: &[&[u8]] = &[
+    b"internal",
+    b"bad",
+    b"service",
+    b"gateway",
+    b"too",
+    b"not",
+    b"forbidden",
+    b"unauthorized",
+    b"conflict",
+    b"request",
+    b"proxy",
+    b"payment",
+    b"method",
+    b"unprocessable",
+    b"precondition",
+    b"payload",
+    b"uri",
+    b"gone",
+    b"locked",
+    b"insufficient",
+    b"client",
+    b"server",
+    b"origin",
+    b"web",
+];
+
+/// Reads statuses out of the text. None is looked for when the caller knows the real one.
+pub(super) fn statuses_in_text(normal: &Normal, report: &Report<'_>, book: &RuleBook, hits: &mut Hits) {
+    if report.http_status.is_some() || normal.is_mail() {
+        return;
+    }
+    for number in normal.numbers() {
+        let Ok(status) = u16::try_from(number.value) else { continue };
+        if number.digits != 3 || !(400..=599).contains(&status) {
+            continue;
+        }
+        let before = normal.word_before(number.start);
+        let after = normal.word_after(number.end);
+        let named = STATUS_BEFORE.contains(&before)
+            || (STATUS_BEFORE_END.contains(&before) && (after.is_empty() || after == b"|"))
+            || STATUS_AFTER.contains(&after) && !matches!(before, b"line" | b"port" | b"row" | b"at" | b"id");
+        if !named || normal.exit_is_near(number.start) {
+            continue;
+        }
+        if let Some((rule, level)) = book.status(status) {
+            let early = if number.start + 1 < normal.last_cause() { BEFORE_LAST_CAUSE } else { 0 };
+            let source = Source::Text { start: number.start, end: number.end };
+            hits.push(rule, level - STATUS_IN_TEXT - early, number.end, source);
+        }
+    }
+    exit_codes_in_text(normal, report, book, hits);
+}
+
+/// "exited with code 137": an exit code that was only printed.
+fn exit_codes_in_text(normal: &Normal, report: &Report<'_>, book: &RuleBook, hits: &mut Hits) {
+    if report.exit_code.is_some() {
+        return;
+    }
+    for number in normal.numbers() {
+        let Ok(code) = i32::try_from(number.value) else { continue };
+        if normal.exit_is_near(number.start)
+            && let Some((rule, level)) = book.exit_code(code)
+        {
+            hits.push(rule, level - 20, number.end, Source::Text { start: number.start, end: number.end });
+        }
+    }
+}
+
+/// Mail servers answer with three digits and an enhanced status; neither is an HTTP status.
+pub(super) fn mail_replies(normal: &Normal, report: &Report<'_>, book: &RuleBook, hits: &mut Hits) {
+    let mut claim = |id: &str, level: i32, at: usize, len: usize| {
+        if let Some(rule) = book.by_id(id) {
+            hits.push(rule, level, at + len, Source::Text { start: at, end: at + len });
+        }
+    };
+    if let Some(enhanced) = normal.enhanced_status() {
+        let (id, level) = match (enhanced.class, enhanced.subject, enhanced.detail) {
+            (4, 2, 2) => ("mail.mailbox-full-for-now", 66),
+            (4, ..) => ("mail.later", 58),
+            (5, 1, 1 | 10) | (5, 1, 2) | (5, 4, 4) => ("mail.no-such-address", 66),
+            (5, 2, 2) => ("mail.mailbox-full", 66),
+            (5, 2, 3) | (5, 3, 4) => ("mail.too-big", 66),
+            (5, 7, ..) | (5, 2, 1) => ("mail.refused", 60),
+            (5, 1 | 5 | 6, _) => ("mail.bad-request", 62),
+            (5, ..) => ("mail.refused-for-good", 50),
+            _ => return,
+        };
+        claim(id, level, enhanced.at, enhanced.len);
+    }
+    if !normal.is_mail() {
+        return;
+    }
+    let typed = report.code.as_deref().and_then(|code| code.trim().parse::<u32>().ok());
+    let printed =
+        normal.numbers().iter().find(|number| number.digits == 3 && (400..=599).contains(&number.value));
+    let reply = typed.or(printed.map(|number| number.value));
+    let at = printed.map_or(0, |number| number.start);
+    match reply {
+        Some(421 | 450 | 451 | 454) => claim("mail.later", 56, at, 3),
+        Some(452) => claim("mail.mailbox-full-for-now", 56, at, 3),
+        Some(500..=504) => claim("mail.bad-request", 60, at, 3),
+        Some(530 | 534 | 535 | 538) => claim("mail.refused", 60, at, 3),
+        Some(550 | 551 | 553) => claim("mail.no-such-address", 48, at, 3),
+        Some(552) => claim("mail.too-big", 46, at, 3),
+        Some(554 | 521 | 541) => claim("mail.refused", 46, at, 3),
+        _ => {}
+    }
+}
+
+/// Words before which, or after which, a longer number is a database's own error number.
+const NUMBER_BEFORE: &[&[u8]] =
+    &[b"error", b"errno", b"code", b"msg", b"number", b"err", b"winerror", b"exception", b"wsa"];
+
+/// "ERROR 1205 (HY000)", "[WinError 10061]", "Code=-1005", SQLSTATEs in brackets.
+pub(super) fn numbered_errors(normal: &Normal, report: &Report<'_>, book: &RuleBook, hits: &mut Hits) {
+    if report.code.is_some() {
+        return;
+    }
+    for number in normal.numbers() {
+        if number.digits < 4 || !NUMBER_BEFORE.contains(&normal.word_before(number.start)) {
+            continue;
+        }
+        let digits = normal.slice(number.start, number.end);
+        let negative = format!("-{}", digits.trim());
+        let hit = book.code(digits.trim()).or_else(|| book.code(&negative));
+        if let Some((rule, level)) = hit.filter(|_| number.digits != 5 || digits.trim() >= "10000") {
+            hits.push(rule, level - 10, number.end, Source::Text { start: number.start, end: number.end });
+        }
+    }
+    if let Some((state, at)) = normal.sqlstate()
+        && let Some((rule, level)) = book.code(&state)
+    {
+        hits.push(rule, level - 6, at, Source::Text { start: at.saturating_sub(6), end: at });
+    }
+}

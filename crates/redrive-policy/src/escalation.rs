@@ -1,0 +1,308 @@
+//! What a person is told when the machine gives up (R-T7, R-T8; 002 §4 and §8.2).
+//!
+//! The report holds everything; the user message is minimal: what failed, why, what to do. It carries no
+//! stack trace, no secret, no control character, and never more characters than the configuration allows.
+
+use std::fmt::Display;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cause::{Cause, FailureType, named_enum};
+use crate::decide::{Decision, Why};
+use crate::hint::Bullets;
+use crate::lang::{Lang, fill, template, text};
+use crate::redact::{one_line, redact};
+
+named_enum! {
+    /// The four kinds of reason for an escalation.
+    ReasonType {
+        /// All retries are used up.
+        MaxRetries = "MAX_RETRIES",
+        /// It can never succeed as it is.
+        FatalError = "FATAL_ERROR",
+        /// Somebody has to decide.
+        HumanJudgment = "HUMAN_JUDGMENT",
+        /// Something has run out.
+        ResourceExhausted = "RESOURCE_EXHAUSTED",
+    }
+}
+
+impl ReasonType {
+    /// The kind of reason behind a decision to escalate.
+    pub fn of(decision: &Decision) -> ReasonType {
+        let cause = decision.cause.unwrap_or(Cause::Unknown);
+        match decision.why {
+            Why::Exhausted { .. } if decision.max_retries > 0 => return ReasonType::MaxRetries,
+            _ => {}
+        }
+        match cause {
+            Cause::ResourceExhausted => ReasonType::ResourceExhausted,
+            Cause::HumanJudgment | Cause::Cancelled | Cause::Unknown => ReasonType::HumanJudgment,
+            Cause::AuthError
+            | Cause::ValidationError
+            | Cause::Integrity
+            | Cause::NotFound
+            | Cause::Configuration => ReasonType::FatalError,
+            // A cause that time could heal, but this policy gives it no retries.
+            Cause::Network
+            | Cause::Timeout
+            | Cause::RateLimit
+            | Cause::ApiError
+            | Cause::Contention
+            | Cause::Crashed
+            | Cause::Incomplete
+            | Cause::Quality => ReasonType::MaxRetries,
+        }
+    }
+}
+
+/// Why somebody is told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EscalationReason {
+    /// The kind of reason.
+    #[serde(rename = "type")]
+    pub reason_type: ReasonType,
+    /// The reason in words.
+    pub description: String,
+}
+
+/// One attempt, as the report remembers it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RetryAttempt {
+    /// Counted from 1.
+    pub attempt_number: u32,
+    /// When it ended, in UTC.
+    pub timestamp: String,
+    /// What it failed with.
+    pub failure_type: FailureType,
+    /// The fine kind of it.
+    pub cause: Cause,
+    /// Its words.
+    pub error_message: String,
+    /// How long it ran.
+    pub duration_ms: u64,
+}
+
+/// The last thing that went wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LastFailure {
+    /// What it was.
+    #[serde(rename = "type")]
+    pub failure_type: FailureType,
+    /// Its words.
+    pub message: String,
+    /// When.
+    pub timestamp: String,
+}
+
+/// The attempts in short.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FailureSummary {
+    /// How often it was tried.
+    pub total_attempts: u32,
+    /// What each attempt failed with.
+    pub failure_types: Vec<FailureType>,
+    /// The last failure.
+    pub last_failure: LastFailure,
+}
+
+/// What a developer wants to see.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DebugInfo {
+    /// Every attempt.
+    pub retry_history: Vec<RetryAttempt>,
+    /// A path, or `redrive:trace/<id>` when no file was written.
+    pub trace_file: String,
+    /// The bounded tail of the output.
+    pub relevant_logs: Vec<String>,
+}
+
+/// The EscalationReport of 002 §4.2.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EscalationReport {
+    /// The task or job.
+    pub task_id: String,
+    /// The part of it that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subtask_id: Option<String>,
+    /// When, in UTC.
+    pub escalated_at: String,
+    /// Why.
+    pub reason: EscalationReason,
+    /// The attempts in short.
+    pub failure_summary: FailureSummary,
+    /// What the user is told.
+    pub user_message: String,
+    /// What a developer wants to see.
+    pub debug_info: DebugInfo,
+    /// What to do about it.
+    pub recommended_actions: Vec<String>,
+}
+
+/// The `escalate` section of the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EscalateSettings {
+    /// Tell somebody at once.
+    pub notify_immediately: bool,
+    /// End the message with the way to the trace.
+    pub include_trace_link: bool,
+    /// The most characters a user message may have.
+    pub max_message_length: usize,
+}
+
+impl Default for EscalateSettings {
+    fn default() -> EscalateSettings {
+        EscalateSettings { notify_immediately: true, include_trace_link: true, max_message_length: 500 }
+    }
+}
+
+/// What an escalation report is made from.
+#[derive(Debug, Clone)]
+pub struct Escalation<'a> {
+    /// The task or job.
+    pub task_id: &'a str,
+    /// The part of it that failed.
+    pub subtask_id: Option<&'a str>,
+    /// What the work is called by people.
+    pub task_summary: &'a str,
+    /// The decision that led here.
+    pub decision: &'a Decision,
+    /// The attempts, oldest first; the last one is what is told.
+    pub attempts: &'a [RetryAttempt],
+    /// When, in UTC.
+    pub escalated_at: &'a str,
+    /// Where the trace is, if a file was written.
+    pub trace_file: Option<&'a str>,
+    /// The tail of the output.
+    pub relevant_logs: &'a [String],
+}
+
+/// The most lines of output that a report keeps.
+pub const MAX_LOG_LINES: usize = 20;
+
+impl Escalation<'_> {
+    /// The report, its message written in that language.
+    pub fn report(&self, settings: &EscalateSettings, lang: Lang) -> EscalationReport {
+        let reason_type = ReasonType::of(self.decision);
+        let description = self.decision.escalate_reason(lang).unwrap_or_default();
+        let recommended_actions = self.recommended_actions(reason_type, lang);
+        let attempts: Vec<RetryAttempt> = self
+            .attempts
+            .iter()
+            .map(|attempt| RetryAttempt { error_message: redact(&attempt.error_message), ..attempt.clone() })
+            .collect();
+        let last = attempts.last();
+        let logs = &self.relevant_logs[self.relevant_logs.len().saturating_sub(MAX_LOG_LINES)..];
+        EscalationReport {
+            task_id: self.task_id.to_owned(),
+            subtask_id: self.subtask_id.map(str::to_owned),
+            escalated_at: self.escalated_at.to_owned(),
+            user_message: self.user_message(reason_type, &description, &recommended_actions, settings, lang),
+            reason: EscalationReason { reason_type, description },
+            failure_summary: FailureSummary {
+                total_attempts: u32::try_from(attempts.len()).unwrap_or(u32::MAX),
+                failure_types: attempts.iter().map(|attempt| attempt.failure_type).collect(),
+                last_failure: LastFailure {
+                    failure_type: self.decision.failure_type().unwrap_or(FailureType::EscalateRequired),
+                    message: last.map(|attempt| attempt.error_message.clone()).unwrap_or_default(),
+                    timestamp: last
+                        .map_or_else(|| self.escalated_at.to_owned(), |attempt| attempt.timestamp.clone()),
+                },
+            },
+            debug_info: DebugInfo {
+                trace_file: self
+                    .trace_file
+                    .map_or_else(|| format!("redrive:trace/{}", self.task_id), str::to_owned),
+                relevant_logs: logs.iter().map(|line| redact(line)).collect(),
+                retry_history: attempts,
+            },
+            recommended_actions,
+        }
+    }
+
+    /// What to do, by the cause; the catalogue of fatal errors (§8.2) is part of it.
+    fn recommended_actions(&self, reason_type: ReasonType, lang: Lang) -> Vec<String> {
+        let cause = self.decision.cause.unwrap_or(Cause::Unknown);
+        let id = &self.task_id;
+        let mut actions: Vec<String> = ["first", "second"]
+            .iter()
+            .map(|which| text(lang, &format!("actions.{cause}.{which}"), &[("task_id", id)]))
+            .filter(|action| !action.is_empty())
+            .collect();
+        if reason_type == ReasonType::MaxRetries {
+            actions.push(text(lang, "actions.redrive", &[("task_id", id)]));
+        }
+        actions
+    }
+
+    /// The message of §4.3, within its length: the parts a person needs least are shortened first.
+    fn user_message(
+        &self,
+        reason_type: ReasonType,
+        description: &str,
+        actions: &[String],
+        settings: &EscalateSettings,
+        lang: Lang,
+    ) -> String {
+        let key = match reason_type {
+            ReasonType::MaxRetries => "message.max-retries",
+            ReasonType::FatalError => "message.fatal-error",
+            ReasonType::HumanJudgment => "message.human-judgment",
+            ReasonType::ResourceExhausted => "message.resource-exhausted",
+        };
+        let issue = self.attempts.last().map(|attempt| one_line(&redact(&attempt.error_message)));
+        let issue = issue.filter(|issue| !issue.is_empty()).unwrap_or_else(|| description.to_owned());
+        let cause = self.decision.cause.unwrap_or(Cause::Unknown);
+        // §8.2 gives some errors a sentence of their own; the raw words follow in brackets.
+        let issue = match template(lang, &format!("catalogue.{cause}")) {
+            "" => issue,
+            sentence => format!("{sentence} ({issue})"),
+        };
+        let trace = if settings.include_trace_link {
+            text(lang, "message.trace", &[("task_id", &self.task_id)])
+        } else {
+            String::new()
+        };
+        let limit = settings.max_message_length;
+        let summary = one_line(&redact(self.task_summary));
+        // Shrink what is long until it fits; the trace link stays whole, for it leads to the rest.
+        let room_for_trace = trace.chars().count();
+        for (summary_room, issue_room, action_count) in
+            [(80, 240, actions.len()), (60, 120, actions.len()), (40, 80, 1), (24, 40, 1), (12, 24, 0)]
+        {
+            let body = fill(
+                template(lang, key),
+                &[
+                    ("task_summary", &shorten(&summary, summary_room)),
+                    ("total_attempts", &self.attempts.len()),
+                    ("main_issue", &shorten(&issue, issue_room)),
+                    ("error_message", &shorten(&issue, issue_room)),
+                    ("judgment_reason", &shorten(&issue, issue_room)),
+                    ("resource_limit", &shorten(&issue, issue_room)),
+                    (
+                        "recommended_actions",
+                        &Bullets(&actions[..action_count.min(actions.len())]) as &dyn Display,
+                    ),
+                    ("confirmation_items", &Bullets(&actions[..action_count.min(actions.len())])),
+                    ("task_id", &self.task_id),
+                ],
+            );
+            if body.chars().count() + room_for_trace <= limit {
+                return body + &trace;
+            }
+        }
+        shorten(&format!("{summary}: {issue}"), limit)
+    }
+}
+
+/// At most `room` characters, the last one an ellipsis when something was cut.
+fn shorten(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    let mut cut: String = text.chars().take(room.saturating_sub(1)).collect();
+    if room > 0 {
+        cut.push('…');
+    }
+    cut
+}
