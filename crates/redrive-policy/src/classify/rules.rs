@@ -195,13 +195,14 @@ impl RuleBook {
         let mut needles: Vec<Vec<u8>> = Vec::new();
         let mut needle_ids: HashMap<Vec<u8>, usize> = HashMap::new();
         let mut normal = Normal::default();
+        let mut wrong = Vec::new();
         for rule in raw {
             let index = book.rules.len();
             let level = rule.level.value();
             // The book lives as long as the program, and so do the names of its rules.
             let id: &'static str = Box::leak(rule.id.clone().into_boxed_str());
             if book.ids.insert(id, index).is_some() {
-                return Err(BookError(format!("two rules are called {id}")));
+                wrong.push(format!("two rules are called {id}"));
             }
             let mut clash = None;
             for code in &rule.codes {
@@ -211,8 +212,9 @@ impl RuleBook {
                 } else {
                     level.max(94)
                 };
-                if book.codes.insert(code.to_ascii_lowercase(), (index, code_level)).is_some() {
-                    clash = Some(format!("code {code}"));
+                let before = book.codes.insert(code.to_ascii_lowercase(), (index, code_level));
+                if let Some((other, _)) = before.filter(|(other, _)| *other != index) {
+                    clash = Some(format!("code {code} (of {})", book.specs[other].id));
                 }
             }
             for status in &rule.status {
@@ -226,9 +228,7 @@ impl RuleBook {
             for signal in &rule.signal {
                 book.signals.insert(*signal, (index, level));
             }
-            if let Some(clash) = clash {
-                return Err(BookError(format!("{id}: {clash} belongs to another rule already")));
-            }
+            wrong.extend(clash.map(|clash| format!("{id}: {clash} belongs to another rule already")));
             let spelled =
                 rule.codes.iter().filter(|code| code.bytes().filter(u8::is_ascii_alphabetic).count() >= 4);
             let phrases = rule.phrases.iter().map(|phrase| (phrase, false));
@@ -236,8 +236,12 @@ impl RuleBook {
             let vetoes = rule.unless.iter().map(|phrase| (phrase, true));
             for (text, veto) in phrases.chain(codes).chain(vetoes) {
                 let parts: Vec<Vec<u8>> = text.split(" * ").map(|part| normal.needle(part)).collect();
-                if parts.iter().any(Vec::is_empty) {
-                    return Err(BookError(format!("{id}: phrase {text:?} has an empty part")));
+                if parts.iter().any(|part| part.is_empty() || part == b" ~ ") {
+                    if rule.codes.contains(text) {
+                        continue;
+                    }
+                    wrong.push(format!("{id}: phrase {text:?} has a part that says nothing"));
+                    continue;
                 }
                 let words: usize = parts
                     .iter()
@@ -280,6 +284,9 @@ impl RuleBook {
                 examples: rule.examples,
                 not: rule.not,
             });
+        }
+        if !wrong.is_empty() {
+            return Err(BookError(wrong.join("\n")));
         }
         book.automaton = Some(
             AhoCorasick::builder()

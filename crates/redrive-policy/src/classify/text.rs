@@ -481,12 +481,14 @@ impl Normal {
                 self.sqlstate.get_or_insert((state, self.text.len()));
                 return;
             }
-            let code_like = core[0].is_ascii_uppercase() && letters <= 5 && digits >= 2;
+            let code_like = core[0].is_ascii_uppercase() && letters <= 8 && digits >= 2;
             if code_like {
                 return self.lower(core);
             }
             if letters < 4 || digits > 2 || !core[0].is_ascii_alphabetic() {
-                return self.mask();
+                let known = core.len() <= 16
+                    && vocabulary.is_none_or(|words| words.contains(&core.to_ascii_lowercase()));
+                return if known { self.lower(core) } else { self.mask() };
             }
         }
         self.word(core);
@@ -754,7 +756,8 @@ fn is_inner_apostrophe(line: &[u8], at: usize) -> bool {
     line[at] == b'\''
         && line[at - 1].is_ascii_alphabetic()
         && line.get(at + 1).is_some_and(u8::is_ascii_alphabetic)
-        && !line.get(at + 3).is_some_and(u8::is_ascii_alphanumeric)
+        && (!line.get(at + 2).is_some_and(u8::is_ascii_alphanumeric)
+            || !line.get(at + 3).is_some_and(u8::is_ascii_alphanumeric))
 }
 
 fn trim_punctuation(token: &[u8]) -> &[u8] {
