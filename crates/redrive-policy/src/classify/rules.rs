@@ -170,7 +170,8 @@ fn is_spelled(code: &str) -> bool {
     let humps = code.bytes().skip(1).filter(u8::is_ascii_uppercase).count();
     let one_word = !code.contains(['_', '-', '.']) && (humps == 0 || humps + 1 == code.len());
     let errno = code.starts_with('E') && code.len() > 4 && humps + 1 == code.len();
-    letters >= 3 && (!one_word || errno || code.starts_with("WSA") || code.bytes().any(|b| b.is_ascii_digit()))
+    letters >= 3
+        && (!one_word || errno || code.starts_with("WSA") || code.bytes().any(|b| b.is_ascii_digit()))
 }
 
 /// The built-in rules, ready to be searched.

@@ -591,7 +591,8 @@ impl Normal {
         }
         if parts > 1 {
             // snake_case is how things are named, unless a key says that this is an error.
-            let thing = word.contains(&b'_') && !word.iter().any(u8::is_ascii_uppercase) && !self.naming_error;
+            let thing =
+                word.contains(&b'_') && !word.iter().any(u8::is_ascii_uppercase) && !self.naming_error;
             self.names.push((start..self.text.len(), if thing { Name::Thing } else { Name::Error }));
         }
         if matches!(
@@ -748,7 +749,10 @@ fn tag_end(line: &[u8], i: usize) -> Option<usize> {
     at += name;
     let end = at + line[at..].iter().take(2_000).position(|byte| *byte == b'>')?;
     let inside = line[at..end].trim_ascii();
-    (inside.is_empty() || inside == b"/" || inside.contains(&b'=')).then_some(end + 1)
+    // The first thing in a tag is an attribute: `<HttpError 429 when requesting /x?a=b>` has none.
+    let attribute =
+        inside.iter().position(|byte| matches!(byte, b'=' | b' ')).is_some_and(|at| inside[at] == b'=');
+    (inside.is_empty() || inside == b"/" || attribute).then_some(end + 1)
 }
 
 /// After a `<style>` or `<script>` tag, the end of that element; else the end of the tag.
