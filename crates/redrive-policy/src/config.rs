@@ -22,6 +22,7 @@ mod check;
 mod file;
 mod inherit;
 mod node;
+mod path;
 mod problem;
 mod read_backoff;
 mod read_policy;
@@ -30,6 +31,7 @@ mod schema;
 mod shape;
 mod suggest;
 mod task;
+mod words;
 mod write;
 
 use std::collections::BTreeMap;
@@ -41,7 +43,8 @@ use crate::lang::Lang;
 use crate::policy::{Policy, PolicySpec};
 use crate::presets::PRESETS;
 use node::Node;
-use problem::{Path, Problems};
+use path::Path;
+use problem::Problems;
 use shape::{Shape, Table};
 
 pub use problem::{ConfigError, Expected, Problem, ProblemKind, ValueType};

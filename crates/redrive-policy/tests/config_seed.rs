@@ -86,7 +86,7 @@ include_trace_link = true
 max_message_length = 500
 "#;
 
-/// RetryConfig of 002 §1.2, whose `cause_specific` is a list.
+/// `RetryConfig` of 002 §1.2, whose `cause_specific` is a list.
 const SEED_LIST: &str = r#"{"retry": {
     "max_retries": 3,
     "backoff": {"type": "exponential", "initial_delay_ms": 1000, "max_delay_ms": 30000, "multiplier": 2, "jitter": 0.1},
@@ -187,7 +187,7 @@ fn a_task_overrides_field_by_field() {
     assert_eq!(policy.max_retries_for(&failure(Cause::RateLimit)), 7);
     let backoff = policy.backoff_for(&failure(Cause::RateLimit));
     assert_eq!(backoff.nominal(1), Duration::from_secs(20));
-    assert_eq!((backoff.jitter, backoff.cap), (Jitter::Full, Duration::from_secs(60)));
+    assert_eq!((backoff.jitter, backoff.cap), (Jitter::Full, Duration::from_mins(1)));
 }
 
 /// R-P8: a partial `RetryConfig` may name causes, which are then the most particular of all.

@@ -8,9 +8,11 @@ use std::collections::HashSet;
 use regex::Regex;
 
 use super::node::{Node, Value};
-use super::problem::{Expected, Path, ProblemKind, Problems, ValueType, short, shown};
+use super::path::Path;
+use super::problem::{Expected, ProblemKind, Problems, ValueType};
 use super::shape::{Rule, Shape, Table, owned};
 use super::suggest::nearest;
+use super::words::{short, shown};
 use crate::duration::parse_duration;
 
 /// Notes what is wrong with `node` as a value of that shape.

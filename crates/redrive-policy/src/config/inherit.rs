@@ -10,9 +10,11 @@ use std::collections::{BTreeMap, HashMap};
 use super::Notes;
 use super::file::NOTHING;
 use super::node::Node;
-use super::problem::{Expected, Path, ProblemKind, short};
+use super::path::Path;
+use super::problem::{Expected, ProblemKind};
 use super::read_policy::read_policy;
 use super::suggest::nearest;
+use super::words::short;
 use crate::cause::CauseSet;
 use crate::policy::{Policy, PolicySpec};
 use crate::presets::{self, PRESETS};
@@ -157,16 +159,19 @@ fn note_cycle(drafts: &[Draft<'_>], stack: &[usize], back_to: usize, notes: &mut
 
 fn note_unknown_base(drafts: &[Draft<'_>], top: usize, notes: &mut Notes) {
     let given = drafts[top].extends();
-    let mut known: Vec<&str> = PRESETS.to_vec();
-    known.extend(drafts.iter().map(|draft| draft.name).filter(|name| !PRESETS.contains(name)));
+    let own = drafts.iter().map(|draft| draft.name).filter(|name| !PRESETS.contains(name));
+    let known: Vec<&str> = PRESETS.iter().copied().chain(own).collect();
     let (kind, expected) = unknown_policy(given, &known, Some(NOTHING));
     drafts[top].note(kind, expected, notes);
 }
 
-/// A policy's name that nobody knows, and those that somebody does.
+/// A policy's name that nobody knows, and those that somebody does: in a file with thousands, the first few.
 pub(super) fn unknown_policy(given: &str, known: &[&str], also: Option<&str>) -> (ProblemKind, Expected) {
-    let meant = nearest(given, known.iter().copied());
+    const SEARCHED: usize = 200;
+    const SHOWN: usize = 24;
+    let meant = nearest(given, known.iter().copied().take(SEARCHED));
     let kind = ProblemKind::UnknownName { given: format!("\"{}\"", short(given)), meant };
-    let names = known.iter().copied().chain(also).map(short).collect();
+    let more = (known.len() > SHOWN).then_some("…");
+    let names = known.iter().copied().take(SHOWN).chain(more).chain(also).map(short).collect();
     (kind, Expected::OneOf(names))
 }

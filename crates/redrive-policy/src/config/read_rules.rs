@@ -4,8 +4,10 @@ use std::collections::HashSet;
 
 use super::Notes;
 use super::node::{Node, Value};
-use super::problem::{Expected, Path, ProblemKind, short};
+use super::path::Path;
+use super::problem::{Expected, ProblemKind};
 use super::read_policy::{named, texts};
+use super::words::short;
 use crate::classify::UserRule;
 
 /// The rules of a file, in its order.

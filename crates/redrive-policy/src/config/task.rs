@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::file::TASK;
 use super::node::Node;
-use super::problem::{ConfigError, Path, Problem};
+use super::path::Path;
+use super::problem::{ConfigError, Problem};
 use super::read_backoff::BackoffFields;
 use super::read_policy::{causes, lay_over, read_entries, retries};
 use super::{Format, Notes, checked, inherit, schema};
