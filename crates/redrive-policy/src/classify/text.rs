@@ -55,6 +55,8 @@ pub(crate) struct Normal {
     after_python_frame: bool,
     /// The word being read is the name of an error.
     naming_error: bool,
+    /// The whole text is one word.
+    lone: bool,
 }
 
 /// The part of a long text that is looked at: all of it, or both ends.
@@ -151,6 +153,8 @@ impl Normal {
             self.sentence_end();
             self.code_end = self.text.len();
         }
+        // A text that is one word is the name of its error.
+        self.lone = !text.0.trim().contains(char::is_whitespace);
         self.part(text.0, Some(vocabulary));
         self.part(text.1, Some(vocabulary));
     }
@@ -216,7 +220,7 @@ impl Normal {
             None => !code || single_word,
             Some((name, kind)) => {
                 let whole = name.start == start && name.end == end;
-                if code { whole } else { !single_word && (*kind == Name::Error || whole) }
+                if code { whole } else { !single_word && *kind == Name::Error }
             }
         }
     }
@@ -333,7 +337,13 @@ impl Normal {
         let Some(len) = rest.iter().take(300).position(|byte| *byte == quote) else { return open + 1 };
         let content = &rest[..len];
         let close = open + 1 + len + 1;
-        if content.is_empty() || content.iter().any(u8::is_ascii_whitespace) || !content.is_ascii() {
+        if contains(content, b"://") && !content.iter().any(u8::is_ascii_whitespace) {
+            self.mask_url();
+            return close;
+        }
+        let path = content.iter().any(|byte| matches!(byte, b'/' | b'\\'));
+        let message = content.iter().any(u8::is_ascii_whitespace) || (!content.is_ascii() && !path);
+        if content.is_empty() || message {
             // Words with spaces are a message: go on reading inside.
             return open + 1;
         }
@@ -362,7 +372,7 @@ impl Normal {
         let tail = &token[token.len().min(offset_in(token, core) + core.len())..];
         let ends_sentence = tail.iter().any(|byte| matches!(byte, b'.' | b'!' | b'?'));
         let was_after_key = std::mem::take(&mut self.after_error_key);
-        self.naming_error = was_after_key || vocabulary.is_none();
+        self.naming_error = was_after_key || self.lone || vocabulary.is_none();
         if core.is_empty() {
             if token == b"~" && vocabulary.is_none() {
                 return self.mask();
