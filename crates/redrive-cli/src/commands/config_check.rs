@@ -1,0 +1,54 @@
+//! `config check [FILE]` and `policy check FILE`: would this file load, and is anything odd in it?
+
+use std::path::Path;
+
+use redrive_policy::{Config, UserRule};
+
+use super::policy_warning;
+use crate::Stage;
+use crate::settings::{format_of, read_config_text};
+use crate::trouble::Trouble;
+use crate::view::config_check::{ConfigCheckView, ProblemView};
+
+pub(super) fn run(file: Option<&Path>, stage: &mut Stage<'_>) -> Result<ConfigCheckView, Trouble> {
+    let path = file.or_else(|| stage.settings.config_path()).ok_or(Trouble::NoConfig)?.to_owned();
+    let text =
+        read_config_text(&path).map_err(|source| Trouble::Unreadable { path: path.clone(), source })?;
+    let name = path.display().to_string();
+    let mut view = ConfigCheckView {
+        schema: "redrive/config_check.v1",
+        file: name.clone(),
+        ok: true,
+        problems: Vec::new(),
+        warnings: Vec::new(),
+        policies: Vec::new(),
+        rules: Vec::new(),
+    };
+    match Config::parse(&text, format_of(&path, &text), &name) {
+        Ok(config) => {
+            view.warnings = config.warnings.iter().map(ProblemView::from).collect();
+            if view.warnings.is_empty() {
+                view.warnings = odd_policies(&config, stage);
+            }
+            view.policies = config.policies.keys().cloned().collect();
+            view.rules = config.rules.iter().map(UserRule::id).map(ToOwned::to_owned).collect();
+        }
+        Err(error) => {
+            view.ok = false;
+            view.problems = error.problems.iter().map(ProblemView::from).collect();
+        }
+    }
+    Ok(view)
+}
+
+fn odd_policies(config: &Config, stage: &Stage<'_>) -> Vec<ProblemView> {
+    let lang = stage.settings.lang;
+    let odd = config.policies.iter().flat_map(|(name, policy)| {
+        policy.warnings().into_iter().map(move |warning| ProblemView {
+            path: name.clone(),
+            what: policy_warning(&warning, lang),
+            allowed: String::new(),
+        })
+    });
+    odd.collect()
+}

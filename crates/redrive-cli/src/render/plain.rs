@@ -1,0 +1,89 @@
+//! The plain form: ASCII drawing, no colour, no wrapping, one row per line, columns two spaces apart.
+
+use redrive_policy::human_duration;
+
+use super::table::{rounded, share};
+use crate::escape::{escape, pad, pad_left, width};
+use crate::view::{Align, Bar, Bars, Block, Span, Table};
+
+/// How wide the longest bar is.
+const BAR: usize = 40;
+
+/// The whole page.
+pub(super) fn page(blocks: &[Block]) -> String {
+    let mut out = String::new();
+    for block in blocks {
+        match block {
+            Block::Heading(text) => out.push_str(&escape(text)),
+            Block::Text(spans) => {
+                for span in spans {
+                    out.push_str(&escape(&span.text));
+                }
+            }
+            Block::Fields(fields) => {
+                let lines: Vec<String> =
+                    fields.iter().map(|(label, value)| format!("{label}: {}", escape(&value.text))).collect();
+                out.push_str(&lines.join("\n"));
+            }
+            Block::Table(table) => out.push_str(&rows(table)),
+            Block::Bars(bars) => out.push_str(&rows(&curve(bars))),
+            Block::Gap => {}
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn rows(table: &Table) -> String {
+    let header: Vec<String> = table.columns.iter().map(|(name, _)| escape(name).into_owned()).collect();
+    let body = table.rows.iter().map(|row| row.iter().map(|span| escape(&span.text).into_owned()).collect());
+    let lines: Vec<Vec<String>> = std::iter::once(header).chain(body).collect();
+    let widths: Vec<usize> = (0..table.columns.len())
+        .map(|i| lines.iter().filter_map(|line| line.get(i)).map(|cell| width(cell)).max().unwrap_or(0))
+        .collect();
+    let line = |cells: &Vec<String>| {
+        let padded: Vec<String> = cells
+            .iter()
+            .zip(&widths)
+            .zip(&table.columns)
+            .map(|((cell, width), (_, align))| match align {
+                Align::Left => pad(cell, *width),
+                Align::Right => pad_left(cell, *width),
+            })
+            .collect();
+        padded.join("  ").trim_end().to_owned()
+    };
+    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The curve as rows of `#`: `#` is certain, `.` is where jitter may reach, `*` what was drawn, `|` the cap.
+fn curve(bars: &Bars) -> Table {
+    let scale = bars.rows.iter().map(|bar| bar.high.max(bar.delay)).max().unwrap_or_default();
+    let capped = scale >= bars.cap && !scale.is_zero();
+    let [number, delay, total] = bars.labels.clone();
+    let row = |bar: &Bar| {
+        let mut cells = vec![' '; BAR];
+        cells[..share(bar.low, scale, BAR)].fill('#');
+        if bar.low < bar.high {
+            let (from, to) = (share(bar.low, scale, BAR), share(bar.high, scale, BAR).max(1));
+            cells[from.min(to)..to].fill('.');
+            cells[share(bar.delay, scale, BAR).min(BAR - 1)] = '*';
+        }
+        let edge = if capped { "|" } else { "" };
+        vec![
+            Span::plain(bar.number.to_string()),
+            Span::plain(human_duration(rounded(bar.delay))),
+            Span::plain(human_duration(rounded(bar.total))),
+            Span::plain(format!("{}{edge}", cells.into_iter().collect::<String>())),
+        ]
+    };
+    Table {
+        columns: vec![
+            (number, Align::Right),
+            (delay, Align::Right),
+            (total, Align::Right),
+            (String::new(), Align::Left),
+        ],
+        rows: bars.rows.iter().map(row).collect(),
+    }
+}
