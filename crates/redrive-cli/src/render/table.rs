@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table as Grid};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table as Grid, TableStyle};
 use redrive_policy::human_duration;
 
 use super::style::paint;
@@ -20,6 +20,12 @@ const MARKS: [(Tone, char); 5] = [
     (Tone::Dim, '\u{2064}'),
     (Tone::Strong, '\u{2066}'),
 ];
+/// Rounded corners, one line under the header, none between rows.
+const STYLE: TableStyle = UTF8_FULL_CONDENSED
+    .with_rounded_corners()
+    .with_solid_inner_borders()
+    .header_separator(LineStyle::new('├', '─', '┼', '┤'))
+    .row_separator(LineStyle::none());
 const END_MARK: char = '\u{2060}';
 
 /// The whole page.
@@ -70,7 +76,7 @@ fn pairs(fields: &[(String, Span)], columns: usize, colour: bool) -> String {
 
 fn grid(table: &Table, columns: usize, colour: bool) -> String {
     let mut grid = Grid::new();
-    grid.load_style(UTF8_FULL_CONDENSED.with_rounded_corners().with_solid_inner_borders())
+    grid.load_style(STYLE)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(u16::try_from(columns).unwrap_or(u16::MAX))
         .set_header(table.columns.iter().map(|(name, _)| marked(&Span::new(name.clone(), Tone::Strong))));

@@ -44,6 +44,7 @@ impl SettingView {
     fn shown(&self) -> String {
         match &self.value {
             serde_json::Value::String(text) => text.clone(),
+            serde_json::Value::Null => "-".to_owned(),
             other => other.to_string(),
         }
     }

@@ -60,7 +60,7 @@ impl Page for PoliciesView {
             };
             vec![
                 name,
-                Span::plain(item.max_retries.to_string()),
+                Span::plain(retries_in_words(&item.policy)),
                 Span::plain(in_words(&item.policy.backoff, lang)),
                 Span::plain(causes_in_words(item.policy.retry_on, lang)),
                 Span::new(say(lang, &format!("policy.origin.{}", item.origin)), Tone::Dim),
@@ -78,6 +78,15 @@ impl Page for PoliciesView {
             rows: rows.collect(),
         };
         vec![Block::Table(table), Block::Text(vec![Span::new(say(lang, "policy.list-note"), Tone::Dim)])]
+    }
+}
+
+/// How many retries the causes get that are retried: `3`, or `2–5` when they differ.
+fn retries_in_words(policy: &PolicySpec) -> String {
+    let retries = || policy.retry_on.iter().map(|cause| policy.max_retries_for(&Failure::of(cause)));
+    match (retries().min(), retries().max()) {
+        (Some(least), Some(most)) if least != most => format!("{least}–{most}"),
+        (least, _) => least.unwrap_or(0).to_string(),
     }
 }
 
