@@ -27,7 +27,7 @@ const BEFORE_LAST_CAUSE: i32 = 25;
 /// How much more the words of a machine-readable code count than the same words in prose.
 const IN_CODE: i32 = 10;
 /// How much less a status counts that was read out of the text.
-const STATUS_IN_TEXT: i32 = 12;
+const STATUS_IN_TEXT: i32 = 8;
 
 static BUILT_IN: LazyLock<Classifier> = LazyLock::new(|| Classifier { user: Vec::new() });
 

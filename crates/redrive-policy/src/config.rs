@@ -1,14 +1,55 @@
 //! Configuration as text becomes policies, rules and settings (R-P7), or errors that say where and what.
 //!
-//! Reading files is the caller's business; this module sees text and the name to blame.
+//! Reading files is the caller's business; this module sees text and the name to blame. A file goes through
+//! three hands: [`node`] makes a tree of it, whatever its format; [`check`] compares the tree with the one
+//! description of its shape, in [`file`], of which [`schema`] makes the JSON Schema; `read_*` and [`inherit`]
+//! lift it into policies and rules. Nobody stops at the first problem, and all are told in file order.
+//!
+//! How what is not said is filled in:
+//! - A policy of the file takes what it does not say from the one it `extends`, field by field, the fields
+//!   of its backoff included. `retry` is the policy `standard` and builds on 002 §1.3. `extends = "none"`
+//!   builds on the same numbers without entries for single causes.
+//! - `retryable_failures` and `never` replace their lists, `retry_on` adds to one. `never` beats both.
+//! - An entry of `cause_specific` replaces all that is inherited about its causes; other causes keep theirs.
+//!   An entry for a code beats one for a cause, which beats one for a failure type.
+//! - A cause's `backoff` replaces the policy's: no `jitter` means none, no `multiplier` 2, no `increment` the
+//!   initial delay, no cap the policy's.
+//! - A file with its own `standard` has its own `command` too, which is the same and retries `unknown`.
+//!
+//! A field that is given twice in JSON, which most parsers let pass, is an error here.
+
+mod check;
+mod file;
+mod inherit;
+mod node;
+mod path;
+mod problem;
+mod read_backoff;
+mod read_policy;
+mod read_rules;
+mod schema;
+mod shape;
+mod suggest;
+mod task;
+mod words;
+mod write;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
+use crate::cause::{Cause, CauseSet};
 use crate::classify::{Classifier, UserRule};
 use crate::escalation::EscalateSettings;
 use crate::lang::Lang;
-use crate::policy::Policy;
+use crate::policy::{Policy, PolicySpec};
+use crate::presets::PRESETS;
+use node::Node;
+use path::Path;
+use problem::Problems;
+use shape::{Shape, Table};
+
+pub use problem::{ConfigError, Expected, Problem, ProblemKind, ValueType};
+pub use task::TaskRetryOverride;
+pub use write::policy_to_json;
 
 /// Everything a configuration file can say about policy. A missing part has its built-in value.
 #[derive(Debug, Clone, Default)]
@@ -68,68 +109,139 @@ pub enum Format {
     Toml,
 }
 
-/// One thing that is wrong in a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// Where in the file: `retry.default_backoff.multiplier`; a line for what cannot be parsed at all.
-    pub path: String,
-    /// What is wrong.
-    pub what: String,
-    /// What is allowed there.
-    pub allowed: String,
+/// What was noticed on the way: what is wrong, and what is only odd.
+#[derive(Debug, Default)]
+struct Notes {
+    wrong: Problems,
+    odd: Problems,
 }
 
-/// A file that cannot be used, with everything that is wrong in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigError {
-    /// The name of the file.
-    pub file: String,
-    /// All of its problems, in the order of the file.
-    pub problems: Vec<Problem>,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, problem) in self.problems.iter().enumerate() {
-            let line_break = if i == 0 { "" } else { "\n" };
-            write!(
-                f,
-                "{line_break}{}: {}: {}; allowed: {}",
-                self.file, problem.path, problem.what, problem.allowed
-            )?;
-        }
-        Ok(())
+/// Compares a file with its shape, now that it has been read: its warnings, or everything that is wrong.
+fn checked(
+    node: &Node,
+    table: &'static Table,
+    mut notes: Notes,
+    file: &str,
+) -> Result<Vec<Problem>, ConfigError> {
+    check::check(node, &Shape::Table(table), &Path::Top, &mut notes.wrong);
+    if notes.wrong.is_empty() {
+        Ok(notes.odd.in_file_order())
+    } else {
+        Err(ConfigError { file: file.to_owned(), problems: notes.wrong.in_file_order() })
     }
 }
 
-impl std::error::Error for ConfigError {}
+/// Reads one policy, written as an entry of `policies` is. It may extend a preset.
+pub fn policy_from_json(name: &str, json: &serde_json::Value) -> Result<Policy, ConfigError> {
+    let mut notes = Notes::default();
+    let node = Node::from_json(json);
+    let spec = inherit::read_alone(name, &node, &mut notes);
+    checked(&node, &file::POLICY, notes, name).map(|_| Policy::from(spec))
+}
 
 impl Config {
     /// Reads a configuration. `file` is the name that errors blame.
-    pub fn parse(_source: &str, _format: Format, _file: &str) -> Result<Config, ConfigError> {
-        Ok(Config::default())
+    ///
+    /// ```
+    /// use redrive_policy::{Config, Format};
+    ///
+    /// let error = Config::parse("[retry.backoff]\nmultiplier = 0.5", Format::Toml, "redrive.toml").unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "redrive.toml: retry.backoff.multiplier: 0.5 is too small; allowed: a number from 1 to 1000000"
+    /// );
+    /// ```
+    pub fn parse(source: &str, format: Format, file: &str) -> Result<Config, ConfigError> {
+        match Node::parse(source, format) {
+            Ok(Some(node)) => Config::read(&node, file),
+            Ok(None) => Ok(Config::default()),
+            Err(problem) => Err(ConfigError { file: file.to_owned(), problems: vec![problem] }),
+        }
     }
 
-    /// The JSON Schema of a configuration file.
+    fn read(node: &Node, file: &str) -> Result<Config, ConfigError> {
+        let mut notes = Notes::default();
+        let mut config = Config {
+            policies: inherit::read_policies(node, &mut notes),
+            rules: read_rules::read_rules(node, &mut notes),
+            recovery: read_recovery(node),
+            escalate: read_escalate(node),
+            settings: Settings {
+                store: node.get("store").and_then(Node::text).map(str::to_owned),
+                lang: read_policy::named(node, "lang"),
+                policy: node.get("policy").and_then(Node::text).map(str::to_owned),
+            },
+            warnings: Vec::new(),
+        };
+        if let (Some(name), Some(field)) = (&config.settings.policy, node.get("policy"))
+            && config.policy(name).is_none()
+        {
+            let known = config.policy_names();
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let (kind, expected) = inherit::unknown_policy(name, &known, None);
+            notes.wrong.add(field.at, &Path::Top.field("policy"), kind, expected);
+        }
+        config.warnings = checked(node, &file::FILE, notes, file)?;
+        Ok(config)
+    }
+
+    /// The JSON Schema (draft 2020-12) of a configuration file.
     pub fn schema() -> serde_json::Value {
-        serde_json::Value::Null
+        schema::schema_of(&file::FILE, "redrive configuration")
     }
 
-    /// The policy of that name: the file's own, or a preset.
+    /// The policy of that name: the file's own, or a preset. Where the file has its own `standard`, `command`
+    /// follows it.
     pub fn policy(&self, name: &str) -> Option<Policy> {
-        self.policies.get(name).cloned().or_else(|| Policy::preset(name))
+        let follow_standard = || {
+            let standard = self.policies.get("standard").filter(|_| name == "command")?;
+            let also = CauseSet::of(&[Cause::Unknown]).minus(standard.never);
+            let retry_on = standard.retry_on.union(also);
+            Some(Policy::from(PolicySpec { name: name.to_owned(), retry_on, ..(**standard).clone() }))
+        };
+        self.policies.get(name).cloned().or_else(follow_standard).or_else(|| Policy::preset(name))
     }
 
     /// The names of all policies, presets first.
     pub fn policy_names(&self) -> Vec<String> {
-        let presets = crate::presets::PRESETS.iter().map(|name| (*name).to_owned());
-        let own =
-            self.policies.keys().filter(|name| !crate::presets::PRESETS.contains(&name.as_str())).cloned();
-        presets.chain(own).collect()
+        let own = self.policies.keys().map(String::as_str).filter(|name| !PRESETS.contains(name));
+        PRESETS.iter().copied().chain(own).map(str::to_owned).collect()
     }
 
     /// A classifier that asks the file's rules first.
     pub fn classifier(&self) -> Classifier {
         Classifier::with_user_rules(self.rules.clone())
+    }
+}
+
+fn read_recovery(file: &Node) -> RecoverySettings {
+    let default = RecoverySettings::default();
+    let field = |name: &str| file.get("recovery")?.get(name);
+    let hours = field("snapshot_retention_hours").and_then(Node::whole);
+    RecoverySettings {
+        enable_snapshots: field("enable_snapshots").and_then(Node::bool).unwrap_or(default.enable_snapshots),
+        snapshot_retention_hours: hours
+            .and_then(|hours| u32::try_from(hours).ok())
+            .unwrap_or(default.snapshot_retention_hours),
+        partial_commit_enabled: field("partial_commit_enabled")
+            .and_then(Node::bool)
+            .unwrap_or(default.partial_commit_enabled),
+    }
+}
+
+fn read_escalate(file: &Node) -> EscalateSettings {
+    let default = EscalateSettings::default();
+    let field = |name: &str| file.get("escalate")?.get(name);
+    let length = field("max_message_length").and_then(Node::whole);
+    EscalateSettings {
+        notify_immediately: field("notify_immediately")
+            .and_then(Node::bool)
+            .unwrap_or(default.notify_immediately),
+        include_trace_link: field("include_trace_link")
+            .and_then(Node::bool)
+            .unwrap_or(default.include_trace_link),
+        max_message_length: length
+            .and_then(|length| usize::try_from(length).ok())
+            .unwrap_or(default.max_message_length),
     }
 }

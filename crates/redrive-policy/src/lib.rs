@@ -36,7 +36,10 @@ pub use backoff::{
 };
 pub use cause::{Cause, CauseSet, Class, ErrorCategory, FailureType, UnknownName};
 pub use classify::{Classifier, Explanation, RuleError, RuleSpec, TEXT_BOUND, UserRule};
-pub use config::{Config, ConfigError, Format, Problem, RecoverySettings, Settings};
+pub use config::{
+    Config, ConfigError, Expected, Format, Problem, ProblemKind, RecoverySettings, Settings,
+    TaskRetryOverride, ValueType, policy_from_json, policy_to_json,
+};
 pub use decide::{
     Action, Decision, DecisionKind, DecisionRecord, DelaySource, History, Why, decide, describe_jitter,
     round_to_millis,

@@ -87,6 +87,8 @@ struct RawRule {
     level: Level,
     retry: Option<bool>,
     reason: RawReason,
+    /// How far a typed code of this rule goes, where that is not very far.
+    code_level: Option<i32>,
     #[serde(default)]
     phrases: Vec<String>,
     #[serde(default)]
@@ -148,7 +150,28 @@ struct Phrase {
     parts: usize,
     /// A single word counts only where it stands alone, not as part of a name.
     single_word: bool,
-    veto: bool,
+    role: Role,
+}
+
+/// What a phrase is to its rule.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Role {
+    /// Words that the rule recognises.
+    Words,
+    /// A code that was printed; it counts only as a whole identifier.
+    Code,
+    /// Words that silence the rule.
+    Veto,
+}
+
+/// Whether a code, met in prose, is that code and no ordinary word.
+fn is_spelled(code: &str) -> bool {
+    let letters = code.bytes().filter(u8::is_ascii_alphabetic).count();
+    let humps = code.bytes().skip(1).filter(u8::is_ascii_uppercase).count();
+    let one_word = !code.contains(['_', '-', '.']) && (humps == 0 || humps + 1 == code.len());
+    let errno = code.starts_with('E') && code.len() > 4 && humps + 1 == code.len();
+    letters >= 3
+        && (!one_word || errno || code.starts_with("WSA") || code.bytes().any(|b| b.is_ascii_digit()))
 }
 
 /// The built-in rules, ready to be searched.
@@ -195,24 +218,23 @@ impl RuleBook {
         let mut needles: Vec<Vec<u8>> = Vec::new();
         let mut needle_ids: HashMap<Vec<u8>, usize> = HashMap::new();
         let mut normal = Normal::default();
+        let mut wrong = Vec::new();
         for rule in raw {
             let index = book.rules.len();
             let level = rule.level.value();
             // The book lives as long as the program, and so do the names of its rules.
             let id: &'static str = Box::leak(rule.id.clone().into_boxed_str());
             if book.ids.insert(id, index).is_some() {
-                return Err(BookError(format!("two rules are called {id}")));
+                wrong.push(format!("two rules are called {id}"));
             }
             let mut clash = None;
             for code in &rule.codes {
                 // Numbers mean different things to different systems, so prose beats them more easily.
-                let code_level = if code.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
-                    76
-                } else {
-                    level.max(94)
-                };
-                if book.codes.insert(code.to_ascii_lowercase(), (index, code_level)).is_some() {
-                    clash = Some(format!("code {code}"));
+                let is_number = code.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+                let code_level = rule.code_level.unwrap_or(if is_number { 76 } else { level.max(94) });
+                let before = book.codes.insert(code.to_ascii_lowercase(), (index, code_level));
+                if let Some((other, _)) = before.filter(|(other, _)| *other != index) {
+                    clash = Some(format!("code {code} (of {})", book.specs[other].id));
                 }
             }
             for status in &rule.status {
@@ -226,18 +248,18 @@ impl RuleBook {
             for signal in &rule.signal {
                 book.signals.insert(*signal, (index, level));
             }
-            if let Some(clash) = clash {
-                return Err(BookError(format!("{id}: {clash} belongs to another rule already")));
-            }
-            let spelled =
-                rule.codes.iter().filter(|code| code.bytes().filter(u8::is_ascii_alphabetic).count() >= 4);
-            let phrases = rule.phrases.iter().map(|phrase| (phrase, false));
-            let codes = spelled.map(|code| (code, false));
-            let vetoes = rule.unless.iter().map(|phrase| (phrase, true));
-            for (text, veto) in phrases.chain(codes).chain(vetoes) {
+            wrong.extend(clash.map(|clash| format!("{id}: {clash} belongs to another rule already")));
+            let phrases = rule.phrases.iter().map(|phrase| (phrase, Role::Words));
+            let codes = rule.codes.iter().filter(|code| is_spelled(code)).map(|code| (code, Role::Code));
+            let vetoes = rule.unless.iter().map(|phrase| (phrase, Role::Veto));
+            for (text, role) in phrases.chain(codes).chain(vetoes) {
                 let parts: Vec<Vec<u8>> = text.split(" * ").map(|part| normal.needle(part)).collect();
-                if parts.iter().any(Vec::is_empty) {
-                    return Err(BookError(format!("{id}: phrase {text:?} has an empty part")));
+                if parts.iter().any(|part| part.is_empty() || part == b" ~ ") {
+                    if role == Role::Code {
+                        continue;
+                    }
+                    wrong.push(format!("{id}: phrase {text:?} has a part that says nothing"));
+                    continue;
                 }
                 let words: usize = parts
                     .iter()
@@ -247,11 +269,11 @@ impl RuleBook {
                 let bonus = i32::try_from(words.min(8)).unwrap_or(8);
                 book.phrases.push(Phrase {
                     rule: index,
-                    level: level + bonus,
+                    level: bonus + if role == Role::Code { rule.code_level.unwrap_or(level) } else { level },
                     first_slot: book.slots,
                     parts: parts.len(),
                     single_word: words == 1 && parts[0].is_ascii(),
-                    veto,
+                    role,
                 });
                 book.slots += parts.len();
                 for (number, part) in parts.into_iter().enumerate() {
@@ -280,6 +302,9 @@ impl RuleBook {
                 examples: rule.examples,
                 not: rule.not,
             });
+        }
+        if !wrong.is_empty() {
+            return Err(BookError(wrong.join("\n")));
         }
         book.automaton = Some(
             AhoCorasick::builder()
@@ -389,10 +414,10 @@ impl RuleBook {
                     if part + 1 < phrase.parts {
                         continue;
                     }
-                } else if phrase.single_word && normal.in_name(start, end) {
+                } else if !normal.counts(start, end, phrase.single_word, phrase.role == Role::Code) {
                     continue;
                 }
-                if phrase.veto {
+                if phrase.role == Role::Veto {
                     hits.vetoed.push(phrase.rule);
                     continue;
                 }

@@ -19,6 +19,15 @@ pub(super) struct Number {
     pub(super) end: usize,
 }
 
+/// What an identifier of several words may be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Name {
+    /// The name of an error: its words count.
+    Error,
+    /// The name of a thing, a setting or a key: its words count only as a whole.
+    Thing,
+}
+
 /// An enhanced mail status such as 4.7.1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Enhanced {
@@ -33,8 +42,8 @@ pub(super) struct Enhanced {
 #[derive(Debug, Default)]
 pub(crate) struct Normal {
     text: Vec<u8>,
-    /// Where identifiers of several words stand, in order.
-    names: Vec<Range<usize>>,
+    /// Where identifiers of several words stand, in order, and what they are.
+    names: Vec<(Range<usize>, Name)>,
     numbers: Vec<Number>,
     enhanced: Option<Enhanced>,
     sqlstate: Option<(String, usize)>,
@@ -44,6 +53,8 @@ pub(crate) struct Normal {
     /// The value that follows belongs to a key that names an error, so it is a word and no name.
     after_error_key: bool,
     after_python_frame: bool,
+    /// The word being read is the name of an error.
+    naming_error: bool,
 }
 
 /// The part of a long text that is looked at: all of it, or both ends.
@@ -134,7 +145,9 @@ impl Normal {
         self.after_python_frame = false;
         self.text.push(b' ');
         if code.bytes().any(|byte| byte.is_ascii_alphabetic()) && code.len() <= 128 {
+            self.naming_error = true;
             self.word(code.as_bytes());
+            self.naming_error = false;
             self.sentence_end();
             self.code_end = self.text.len();
         }
@@ -193,10 +206,19 @@ impl Normal {
         self.mail || self.enhanced.is_some()
     }
 
-    /// Whether a hit lies inside an identifier that is more than the hit.
-    pub(super) fn in_name(&self, start: usize, end: usize) -> bool {
-        let after = self.names.partition_point(|name| name.end <= start + 1);
-        self.names.get(after).is_some_and(|name| name.start <= start + 1 && end - 1 <= name.end)
+    /// Whether a hit says anything where it stands: a single word not inside an identifier, words not inside
+    /// the name of a thing, and a code only as a whole identifier.
+    pub(super) fn counts(&self, start: usize, end: usize, single_word: bool, code: bool) -> bool {
+        let (start, end) = (start + 1, end - 1);
+        let after = self.names.partition_point(|(name, _)| name.end <= start);
+        let inside = self.names.get(after).filter(|(name, _)| name.start <= start && end <= name.end);
+        match inside {
+            None => !code || single_word,
+            Some((name, kind)) => {
+                let whole = name.start == start && name.end == end;
+                if code { whole } else { !single_word && (*kind == Name::Error || whole) }
+            }
+        }
     }
 
     pub(super) fn slice(&self, start: usize, end: usize) -> String {
@@ -255,7 +277,7 @@ impl Normal {
             self.after_python_frame = false;
             self.last_cause = self.text.len();
         }
-        if is_frame(trimmed) {
+        if is_frame(trimmed) || is_quoted_statement(trimmed) {
             return;
         }
         self.scan(trimmed.as_bytes(), vocabulary);
@@ -340,6 +362,7 @@ impl Normal {
         let tail = &token[token.len().min(offset_in(token, core) + core.len())..];
         let ends_sentence = tail.iter().any(|byte| matches!(byte, b'.' | b'!' | b'?'));
         let was_after_key = std::mem::take(&mut self.after_error_key);
+        self.naming_error = was_after_key || vocabulary.is_none();
         if core.is_empty() {
             if tail == b":" || tail == b"=" {
                 self.after_error_key = was_after_key;
@@ -366,7 +389,10 @@ impl Normal {
 
     fn core_token(&mut self, token: &[u8], core: &[u8], vocabulary: Option<&HashSet<Vec<u8>>>) {
         let has = |byte: u8| core.contains(&byte);
-        if is_path(token) || contains(core, b"://") || has(b'@') || has(b'\\') {
+        if contains(core, b"://") {
+            return self.mask_url();
+        }
+        if is_path(token) || token.starts_with(b"--") || has(b'@') || has(b'\\') {
             return self.mask();
         }
         if let Some(at) = find_last(core, b"::") {
@@ -481,12 +507,14 @@ impl Normal {
                 self.sqlstate.get_or_insert((state, self.text.len()));
                 return;
             }
-            let code_like = core[0].is_ascii_uppercase() && letters <= 5 && digits >= 2;
+            let code_like = core[0].is_ascii_uppercase() && letters <= 8 && digits >= 2;
             if code_like {
                 return self.lower(core);
             }
             if letters < 4 || digits > 2 || !core[0].is_ascii_alphabetic() {
-                return self.mask();
+                let known = core.len() <= 16
+                    && vocabulary.is_none_or(|words| words.contains(&core.to_ascii_lowercase()));
+                return if known { self.lower(core) } else { self.mask() };
             }
         }
         self.word(core);
@@ -562,7 +590,10 @@ impl Normal {
             return;
         }
         if parts > 1 {
-            self.names.push(start..self.text.len());
+            // snake_case is how things are named, unless a key says that this is an error.
+            let thing =
+                word.contains(&b'_') && !word.iter().any(u8::is_ascii_uppercase) && !self.naming_error;
+            self.names.push((start..self.text.len(), if thing { Name::Thing } else { Name::Error }));
         }
         if matches!(
             &self.text[start..],
@@ -605,6 +636,13 @@ impl Normal {
         }
     }
 
+    /// An address is masked too, but where a host was expected it is telling.
+    fn mask_url(&mut self) {
+        self.after_error_key = false;
+        self.space();
+        self.text.extend_from_slice(b"~:// ");
+    }
+
     fn space(&mut self) {
         if self.text.last() != Some(&b' ') {
             self.text.push(b' ');
@@ -621,10 +659,12 @@ impl Normal {
     fn mark_name(&mut self, start: usize) {
         let end = self.text.trim_ascii_end().len();
         if end > start {
-            while self.names.last().is_some_and(|name| name.start >= start) {
+            while self.names.last().is_some_and(|(name, _)| name.start >= start) {
                 self.names.pop();
             }
-            self.names.push(start..end);
+            // The space before the first word does not belong to the name.
+            let start = start + usize::from(self.text[start] == b' ');
+            self.names.push((start..end, Name::Thing));
         }
     }
 
@@ -665,6 +705,13 @@ fn is_frame(line: &str) -> bool {
         || line.chars().all(|c| matches!(c, '~' | '^' | ' ' | '-' | '='))
 }
 
+/// "LINE 1: SELECT …": a database shows the statement, which names things.
+fn is_quoted_statement(line: &str) -> bool {
+    line.strip_prefix("LINE ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        || line.starts_with("[SQL: ")
+        || line.starts_with("STATEMENT: ")
+}
+
 /// The end of a terminal escape that starts at `i`.
 fn skip_escape(bytes: &[u8], i: usize) -> usize {
     match bytes.get(i + 1) {
@@ -702,7 +749,10 @@ fn tag_end(line: &[u8], i: usize) -> Option<usize> {
     at += name;
     let end = at + line[at..].iter().take(2_000).position(|byte| *byte == b'>')?;
     let inside = line[at..end].trim_ascii();
-    (inside.is_empty() || inside == b"/" || inside.contains(&b'=')).then_some(end + 1)
+    // The first thing in a tag is an attribute: `<HttpError 429 when requesting /x?a=b>` has none.
+    let attribute =
+        inside.iter().position(|byte| matches!(byte, b'=' | b' ')).is_some_and(|at| inside[at] == b'=');
+    (inside.is_empty() || inside == b"/" || attribute).then_some(end + 1)
 }
 
 /// After a `<style>` or `<script>` tag, the end of that element; else the end of the tag.
@@ -754,7 +804,8 @@ fn is_inner_apostrophe(line: &[u8], at: usize) -> bool {
     line[at] == b'\''
         && line[at - 1].is_ascii_alphabetic()
         && line.get(at + 1).is_some_and(u8::is_ascii_alphabetic)
-        && !line.get(at + 3).is_some_and(u8::is_ascii_alphanumeric)
+        && (!line.get(at + 2).is_some_and(u8::is_ascii_alphanumeric)
+            || !line.get(at + 3).is_some_and(u8::is_ascii_alphanumeric))
 }
 
 fn trim_punctuation(token: &[u8]) -> &[u8] {
@@ -866,7 +917,7 @@ mod tests {
             "dial tcp ~ connect connection refused |",
         );
         check("table \"timeouts\" is locked", "table ~ is locked |");
-        check("GET https://api.timeout.io/v1: 503", "get ~ 503 |");
+        check("GET https://api.timeout.io/v1: 503", "get ~:// 503 |");
         check("pod api-timeout-7d9f failed", "pod ~ failed |");
         check("rate-limit reached on read-only replica", "rate limit reached on read only replica |");
         check("rate-handler failed", "~ failed |");
