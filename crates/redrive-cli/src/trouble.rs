@@ -64,7 +64,7 @@ impl Trouble {
             Trouble::Unreadable { path, source } => {
                 text(lang, "trouble.unreadable", &[("path", &path.display()), ("error", source)])
             }
-            Trouble::BrokenConfig(error) => error.to_string(),
+            Trouble::BrokenConfig(error) => error.describe(lang),
             Trouble::NoConfig => say(lang, "trouble.no-config"),
             Trouble::EmptyCorpus => say(lang, "trouble.empty-corpus"),
             Trouble::Output(error) => text(lang, "trouble.output", &[("error", error)]),

@@ -1,5 +1,7 @@
 //! What other programs rely on (design.md §5): shapes of JSON, exact numbers, exit codes.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use serde_json::Value;

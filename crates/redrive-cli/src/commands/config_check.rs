@@ -4,14 +4,14 @@ use std::path::Path;
 
 use redrive_policy::{Config, UserRule};
 
-use super::policy_warning;
 use crate::Stage;
 use crate::settings::{format_of, read_config_text};
 use crate::trouble::Trouble;
 use crate::view::config_check::{ConfigCheckView, ProblemView};
 
-pub(super) fn run(file: Option<&Path>, stage: &mut Stage<'_>) -> Result<ConfigCheckView, Trouble> {
+pub(super) fn run(file: Option<&Path>, stage: &Stage<'_>) -> Result<ConfigCheckView, Trouble> {
     let path = file.or_else(|| stage.settings.config_path()).ok_or(Trouble::NoConfig)?.to_owned();
+    let lang = stage.settings.lang;
     let text =
         read_config_text(&path).map_err(|source| Trouble::Unreadable { path: path.clone(), source })?;
     let name = path.display().to_string();
@@ -26,29 +26,14 @@ pub(super) fn run(file: Option<&Path>, stage: &mut Stage<'_>) -> Result<ConfigCh
     };
     match Config::parse(&text, format_of(&path, &text), &name) {
         Ok(config) => {
-            view.warnings = config.warnings.iter().map(ProblemView::from).collect();
-            if view.warnings.is_empty() {
-                view.warnings = odd_policies(&config, stage);
-            }
+            view.warnings = ProblemView::all(&config.warnings, lang);
             view.policies = config.policies.keys().cloned().collect();
             view.rules = config.rules.iter().map(UserRule::id).map(ToOwned::to_owned).collect();
         }
         Err(error) => {
             view.ok = false;
-            view.problems = error.problems.iter().map(ProblemView::from).collect();
+            view.problems = ProblemView::all(&error.problems, lang);
         }
     }
     Ok(view)
-}
-
-fn odd_policies(config: &Config, stage: &Stage<'_>) -> Vec<ProblemView> {
-    let lang = stage.settings.lang;
-    let odd = config.policies.iter().flat_map(|(name, policy)| {
-        policy.warnings().into_iter().map(move |warning| ProblemView {
-            path: name.clone(),
-            what: policy_warning(&warning, lang),
-            allowed: String::new(),
-        })
-    });
-    odd.collect()
 }

@@ -1,6 +1,6 @@
 //! What is wrong in a configuration file, what is odd, and what it defines.
 
-use redrive_policy::Problem;
+use redrive_policy::{Lang, Problem};
 use serde::Serialize;
 
 use super::{Align, Block, Page, Reader, Span, Table, Tone};
@@ -25,13 +25,15 @@ pub(crate) struct ProblemView {
     pub(crate) allowed: String,
 }
 
-impl From<&Problem> for ProblemView {
-    fn from(problem: &Problem) -> ProblemView {
-        ProblemView {
+impl ProblemView {
+    /// These problems in words of that language.
+    pub(crate) fn all(problems: &[Problem], lang: Lang) -> Vec<ProblemView> {
+        let view = |problem: &Problem| ProblemView {
             path: problem.path.clone(),
-            what: problem.what.clone(),
-            allowed: problem.allowed.clone(),
-        }
+            what: problem.what(lang),
+            allowed: problem.allowed(lang),
+        };
+        problems.iter().map(view).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs whole command lines inside the test, with everything they see as an argument.
 
-#![allow(dead_code, missing_docs, unreachable_pub)]
+#![allow(dead_code, missing_docs, unreachable_pub, clippy::expect_used, clippy::duration_suboptimal_units)]
 
 use std::ffi::OsString;
 use std::path::PathBuf;
