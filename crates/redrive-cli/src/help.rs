@@ -191,16 +191,24 @@ fn usage(error: &clap::Error, lang: Lang) -> Trouble {
 
 fn first(value: &ContextValue) -> String {
     match value {
-        ContextValue::String(text) => text.clone(),
-        ContextValue::Strings(texts) => texts.first().cloned().unwrap_or_default(),
+        ContextValue::String(text) => bare(text),
+        ContextValue::Strings(texts) => texts.first().map(|text| bare(text)).unwrap_or_default(),
         ContextValue::StyledStr(text) => text.to_string(),
         other => other.to_string(),
     }
 }
 
+/// clap writes `--count <N>`; the name of the flag says enough.
+fn bare(text: &str) -> String {
+    match text.split_once(" <") {
+        Some((flag, rest)) if flag.starts_with("--") && rest.ends_with('>') => flag.to_owned(),
+        _ => text.to_owned(),
+    }
+}
+
 fn all(value: &ContextValue) -> String {
     match value {
-        ContextValue::Strings(texts) => texts.join(", "),
+        ContextValue::Strings(texts) => texts.iter().map(|text| bare(text)).collect::<Vec<_>>().join(", "),
         other => first(other),
     }
 }

@@ -57,6 +57,8 @@ pub struct Invocation<'a> {
 pub(crate) struct Stage<'a> {
     pub(crate) settings: Settings,
     pub(crate) now: SystemTime,
+    /// What relative paths are relative to.
+    pub(crate) cwd: PathBuf,
     pub(crate) stdin_is_terminal: bool,
     pub(crate) stdin: &'a mut dyn Read,
     pub(crate) stdout: &'a mut dyn Write,
@@ -84,7 +86,7 @@ pub fn run(invocation: Invocation<'_>) -> u8 {
     };
     let settings = Settings::resolve(early, &global, &env, around);
     let talk = Talk::new(stderr, settings.lang, settings.colour_talk, global.quiet);
-    let mut stage = Stage { settings, now, stdin_is_terminal, stdin, stdout, talk };
+    let mut stage = Stage { settings, now, cwd, stdin_is_terminal, stdin, stdout, talk };
     let ended = match parsed {
         Ok(args) => commands::run(args, &mut stage),
         Err(stop) => help::stop(&stop, &mut stage),

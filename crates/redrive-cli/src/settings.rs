@@ -29,6 +29,8 @@ pub(crate) enum Origin {
     Flag(&'static str),
     Env(&'static str),
     File(PathBuf),
+    /// Found where it is looked for.
+    Search,
     BuiltIn,
 }
 

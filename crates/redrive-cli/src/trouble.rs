@@ -89,7 +89,7 @@ impl Trouble {
                 ))
             }
             Trouble::NoEvidence => Some(say(lang, "trouble.hint.no-evidence")),
-            Trouble::BrokenConfig(error) => Some(text(lang, "trouble.hint.config", &[("file", &error.file)])),
+            Trouble::BrokenConfig(_) => Some(say(lang, "trouble.hint.config")),
             Trouble::NoConfig => Some(say(lang, "trouble.hint.no-config")),
             Trouble::EmptyCorpus => Some(say(lang, "trouble.hint.empty-corpus")),
             Trouble::Unreadable { .. } | Trouble::Output(_) | Trouble::Input(_) => None,

@@ -47,7 +47,7 @@ fn judge_file(
     stage: &mut Stage<'_>,
 ) -> Result<usize, Trouble> {
     let unreadable = |source| Trouble::Unreadable { path: path.to_owned(), source };
-    let mut reader = BufReader::new(File::open(path).map_err(unreadable)?);
+    let mut reader = BufReader::new(File::open(stage.cwd.join(path)).map_err(unreadable)?);
     let (mut bad, mut number) = (0, 0u64);
     let mut bytes = Vec::new();
     loop {

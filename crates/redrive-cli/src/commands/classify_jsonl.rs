@@ -92,7 +92,11 @@ fn answer_all<R: Read, W: Write>(
         if cut_off {
             skip_line(reader).map_err(Trouble::Input)?;
         }
-        let text = String::from_utf8_lossy(&line);
+        // Valid UTF-8 is checked faster than it is repaired.
+        let text = match std::str::from_utf8(&line) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(&line),
+        };
         let text = text.trim_ascii().trim_start_matches('\u{feff}');
         if text.is_empty() {
             continue;
@@ -125,7 +129,7 @@ fn skip_line(reader: &mut dyn BufRead) -> io::Result<()> {
 }
 
 /// All values are names without anything to escape, except the id of a user's rule.
-fn write_answer(failure: &Failure, out: &mut dyn Write) -> io::Result<()> {
+fn write_answer(failure: &Failure, out: &mut impl Write) -> io::Result<()> {
     let cause = failure.cause;
     for part in [
         r#"{"cause":""#,
@@ -142,7 +146,14 @@ fn write_answer(failure: &Failure, out: &mut dyn Write) -> io::Result<()> {
     ] {
         out.write_all(part.as_bytes())?;
     }
-    json::write(failure.rule.as_str(), out, false)?;
+    let rule = failure.rule.as_str();
+    if rule.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')) {
+        out.write_all(b"\"")?;
+        out.write_all(rule.as_bytes())?;
+        out.write_all(b"\"")?;
+    } else {
+        json::write(rule, out, false)?;
+    }
     out.write_all(b"}\n")
 }
 

@@ -12,8 +12,8 @@ use crate::view::config_check::{ConfigCheckView, ProblemView};
 pub(super) fn run(file: Option<&Path>, stage: &Stage<'_>) -> Result<ConfigCheckView, Trouble> {
     let path = file.or_else(|| stage.settings.config_path()).ok_or(Trouble::NoConfig)?.to_owned();
     let lang = stage.settings.lang;
-    let text =
-        read_config_text(&path).map_err(|source| Trouble::Unreadable { path: path.clone(), source })?;
+    let text = read_config_text(&stage.cwd.join(&path))
+        .map_err(|source| Trouble::Unreadable { path: path.clone(), source })?;
     let name = path.display().to_string();
     let mut view = ConfigCheckView {
         schema: "redrive/config_check.v1",

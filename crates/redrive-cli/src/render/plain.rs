@@ -1,9 +1,8 @@
 //! The plain form: ASCII drawing, no colour, no wrapping, one row per line, columns two spaces apart.
 
-use redrive_policy::human_duration;
-
-use super::table::{rounded, share};
+use super::table::share;
 use crate::escape::{escape, pad, pad_left, width};
+use crate::view::backoff::short;
 use crate::view::{Align, Bar, Bars, Block, Span, Table};
 
 /// How wide the longest bar is.
@@ -63,17 +62,18 @@ fn curve(bars: &Bars) -> Table {
     let [number, delay, total] = bars.labels.clone();
     let row = |bar: &Bar| {
         let mut cells = vec![' '; BAR];
-        cells[..share(bar.low, scale, BAR)].fill('#');
+        let certain = share(bar.low, scale, BAR).max(usize::from(!bar.low.is_zero()));
+        cells[..certain].fill('#');
         if bar.low < bar.high {
-            let (from, to) = (share(bar.low, scale, BAR), share(bar.high, scale, BAR).max(1));
+            let (from, to) = (certain, share(bar.high, scale, BAR).max(1));
             cells[from.min(to)..to].fill('.');
             cells[share(bar.delay, scale, BAR).min(BAR - 1)] = '*';
         }
         let edge = if capped { "|" } else { "" };
         vec![
             Span::plain(bar.number.to_string()),
-            Span::plain(human_duration(rounded(bar.delay))),
-            Span::plain(human_duration(rounded(bar.total))),
+            Span::plain(short(bar.delay)),
+            Span::plain(short(bar.total)),
             Span::plain(format!("{}{edge}", cells.into_iter().collect::<String>())),
         ]
     };

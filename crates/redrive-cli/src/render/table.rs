@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table as Grid, TableStyle};
-use redrive_policy::human_duration;
 
 use super::style::paint;
 use super::wrap::wrap;
 use crate::escape::{escape, pad, pad_left, width};
+use crate::view::backoff::short;
 use crate::view::{Align, Bar, Bars, Block, Span, Table, Tone};
 
 /// Invisible characters that carry a tone through the layout of a table, which knows nothing of colour. They
@@ -56,7 +56,12 @@ fn prose(spans: &[Span], columns: usize, colour: bool) -> String {
         return spans.iter().map(|span| tinted(&escape(&span.text), span.tone, colour)).collect();
     }
     let tone = spans.first().map_or(Tone::Plain, |span| span.tone);
-    let lines: Vec<String> = wrap(&whole, columns).iter().map(|line| tinted(line, tone, colour)).collect();
+    // What is indented stays so in every line.
+    let text = whole.trim_start();
+    let indent = " ".repeat((whole.len() - text.len()).min(columns / 2));
+    let lines = wrap(text, columns - indent.len());
+    let lines: Vec<String> =
+        lines.iter().map(|line| format!("{indent}{}", tinted(line, tone, colour))).collect();
     lines.join("\n")
 }
 
@@ -129,8 +134,8 @@ fn unmarked(line: &str, colour: bool) -> String {
 /// what was drawn; a dotted line where the cap is reached.
 fn curve(bars: &Bars, columns: usize, colour: bool) -> String {
     let number = |bar: &Bar| bar.number.to_string();
-    let delay = |bar: &Bar| human_duration(rounded(bar.delay));
-    let total = |bar: &Bar| human_duration(rounded(bar.total));
+    let delay = |bar: &Bar| short(bar.delay);
+    let total = |bar: &Bar| short(bar.total);
     let column = |label: &str, cell: &dyn Fn(&Bar) -> String| {
         bars.rows.iter().map(|bar| width(&cell(bar))).max().unwrap_or(0).max(width(label))
     };
@@ -193,11 +198,6 @@ pub(super) fn share(value: Duration, scale: Duration, cells: usize) -> usize {
     let cells_wide = u128::try_from(cells).unwrap_or(u128::MAX);
     let part = value.as_nanos().saturating_mul(cells_wide).checked_div(scale.as_nanos()).unwrap_or(0);
     usize::try_from(part).unwrap_or(cells).min(cells)
-}
-
-/// To the millisecond: nobody reads the rest.
-pub(super) fn rounded(duration: Duration) -> Duration {
-    Duration::from_millis(redrive_policy::round_to_millis(duration))
 }
 
 #[cfg(test)]

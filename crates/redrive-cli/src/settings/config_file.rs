@@ -73,7 +73,9 @@ pub(super) fn locate(flag: Option<&OsStr>, env: &HashMap<OsString, OsString>, cw
             let home = home.or_else(|| Some(Path::new(variable("HOME")?).join(".config")));
             home.map(|dir| dir.join("redrive").join("config.toml")).filter(|path| path.is_file())
         };
-        (project.or_else(users), Origin::BuiltIn)
+        let found = project.or_else(users);
+        let origin = if found.is_some() { Origin::Search } else { Origin::BuiltIn };
+        (found, origin)
     };
     let Some(found) = &path else {
         return Found { path, origin, loaded: None, unreadable: None };

@@ -114,13 +114,26 @@ impl MulF64 for Duration {
     }
 }
 
+/// A duration at a glance: exact below a minute, then `2m30s`, then `1h05m`, then `3d04h`.
+pub(crate) fn short(duration: Duration) -> String {
+    let millis = Duration::from_millis(round_to_millis(duration));
+    let seconds = millis.as_secs();
+    match seconds {
+        0..60 => human_duration(millis),
+        60..3_600 if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
+        60..3_600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3_600..86_400 if seconds.is_multiple_of(3_600) => format!("{}h", seconds / 3_600),
+        3_600..86_400 => format!("{}h{:02}m", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
 /// A range in words: `5s`, or `4.5s – 5.5s`.
 pub(crate) fn range_in_words((low, high): (Duration, Duration)) -> String {
-    let human = |duration| human_duration(Duration::from_millis(round_to_millis(duration)));
     if round_to_millis(low) == round_to_millis(high) {
-        human(low)
+        short(low)
     } else {
-        format!("{} – {}", human(low), human(high))
+        format!("{} – {}", short(low), short(high))
     }
 }
 
@@ -129,6 +142,22 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use redrive_policy::{Factor, Rng};
+
+    #[test]
+    fn a_glance_is_enough() {
+        for (millis, words) in [
+            (0, "0s"),
+            (1_250, "1.25s"),
+            (59_999, "59.999s"),
+            (60_000, "1m"),
+            (150_184, "2m30s"),
+            (3_600_000, "1h"),
+            (3_900_000, "1h05m"),
+            (273_600_000, "3d04h"),
+        ] {
+            assert_eq!(short(Duration::from_millis(millis)), words);
+        }
+    }
 
     proptest! {
         /// R-P6: what is drawn lies in the range that is shown.

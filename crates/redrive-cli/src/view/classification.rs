@@ -85,7 +85,7 @@ impl Page for ClassificationView {
         }
         let under = text(lang, "classify.under", &[("policy", &self.decision.policy)]);
         fields.push((under, headline(&self.decision, reader)));
-        fields.push((String::new(), Span::new(self.decision.reasoning.clone(), Tone::Dim)));
+        fields.push((key("because"), Span::new(self.decision.reasoning.clone(), Tone::Dim)));
         let mut blocks = vec![Block::Fields(fields)];
         if reader.verbose && !self.others.is_empty() {
             let rows = self.others.iter().map(|other| {

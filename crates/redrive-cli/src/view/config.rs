@@ -36,6 +36,7 @@ impl SettingView {
             Origin::Flag(flag) => format!("flag {flag}"),
             Origin::Env(name) => format!("env {name}"),
             Origin::File(path) => format!("file {}", path.display()),
+            Origin::Search => "search".to_owned(),
             Origin::BuiltIn => "built-in".to_owned(),
         };
         SettingView { name, value: value.into(), origin, source }
@@ -76,6 +77,7 @@ impl Page for ConfigView {
                     Origin::Flag(flag) => Span::plain((*flag).to_owned()),
                     Origin::Env(name) => Span::plain(text(lang, "config.origin.env", &[("name", name)])),
                     Origin::File(path) => Span::plain(path.display().to_string()),
+                    Origin::Search => Span::plain(say(lang, "config.origin.search")),
                     Origin::BuiltIn => Span::new(say(lang, "config.origin.built-in"), Tone::Dim),
                 });
             }

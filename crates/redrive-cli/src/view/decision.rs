@@ -5,7 +5,7 @@ use std::time::Duration;
 use redrive_policy::{DecisionKind, DecisionRecord, human_duration};
 use serde::Serialize;
 
-use super::backoff::range_in_words;
+use super::backoff::{range_in_words, short};
 use super::{Align, Block, Page, Reader, Span, Table, Tone};
 use crate::text::{say, text};
 
@@ -105,10 +105,7 @@ impl DecisionView {
                 Span::plain(rung.retry_count.to_string()),
                 Span::new(rung.decision.to_string(), tone(rung.decision)),
                 Span::plain(rung.wait.map_or_else(|| "-".to_owned(), range_in_words)),
-                Span::new(
-                    human_duration(Duration::from_millis(redrive_policy::round_to_millis(rung.total))),
-                    Tone::Dim,
-                ),
+                Span::new(short(rung.total), Tone::Dim),
             ]
         });
         Table {
