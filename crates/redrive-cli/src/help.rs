@@ -10,6 +10,8 @@ use redrive_policy::Lang;
 
 use crate::args::{BadValue, GLOBAL_FLAGS, POLICY_FLAGS};
 use crate::render::style;
+use crate::render::wrap::hang;
+use crate::settings::Form;
 use crate::text::{find, say, text};
 use crate::trouble::Trouble;
 use crate::view::Tone;
@@ -86,14 +88,17 @@ fn write_help(page: &str, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
         .map(|heading| format!("{}:", say(lang, &format!("help.headings.{heading}"))))
         .collect();
     let mut out = String::with_capacity(page.len() + 64);
-    for line in localised_usage(page, lang).trim_end().lines() {
+    // What is piped on stays as it is; a terminal gets lines that fit.
+    let columns = if stage.settings.form == Form::Rich { stage.settings.width } else { usize::MAX };
+    let page = localised_usage(page, lang);
+    for line in page.trim_end().lines().flat_map(|line| hang(line, columns)) {
         let heading = headings.iter().find(|heading| line.starts_with(heading.as_str()));
         match heading {
             Some(heading) if stage.settings.colour => {
                 out.push_str(&style::paint(heading, Tone::Heading));
                 out.push_str(&line[heading.len()..]);
             }
-            _ => out.push_str(line),
+            _ => out.push_str(&line),
         }
         out.push('\n');
     }

@@ -4,7 +4,7 @@ pub(crate) mod json;
 mod plain;
 pub(crate) mod style;
 mod table;
-mod wrap;
+pub(crate) mod wrap;
 
 use crate::Stage;
 use crate::settings::Form;

@@ -85,6 +85,35 @@ fn the_far_ends_are_answered() {
     }
 }
 
+/// R-C2: any width is drawn on, and a sane one is kept to.
+#[test]
+fn any_width_is_drawn_on() {
+    for width in [0, 1, 39, 40, 41, 57, 80, 133, 100_000] {
+        for command in
+            ["policy list", "policy show collector", "policy delays --jitter full", "config show", "-h"]
+        {
+            for lang in ["en", "ja"] {
+                let ran = line(&format!("{command} --color always --lang {lang}"))
+                    .env("REDRIVE_WIDTH", &width.to_string())
+                    .run();
+                assert_eq!(ran.code, 0, "{command} at {width}: {ran}");
+                let widest = ran.stdout.lines().map(columns).max().unwrap();
+                let limit = width.clamp(40, 160);
+                assert!(command == "-h" || limit < 80 || widest <= limit, "{command}: {widest} > {limit}");
+            }
+        }
+    }
+}
+
+/// How many columns a coloured line takes.
+fn columns(line: &str) -> usize {
+    let mut plain = String::new();
+    let mut parts = line.split('\x1b');
+    plain.push_str(parts.next().unwrap());
+    parts.for_each(|part| plain.push_str(part.split_once('m').unwrap().1));
+    unicode_width::UnicodeWidthStr::width(plain.as_str())
+}
+
 /// R-P5: an initial delay above the cap is a warning; the cap wins.
 #[test]
 fn a_first_delay_above_the_cap_is_warned_of() {

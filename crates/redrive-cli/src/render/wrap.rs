@@ -38,6 +38,25 @@ pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// A line of two columns, such as clap writes for a flag and its text, with what does not fit put under the
+/// beginning of the second column.
+pub(crate) fn hang(line: &str, columns: usize) -> Vec<String> {
+    let body = line.len() - line.trim_start().len();
+    let gap = line[body..].find("  ").map(|at| body + at);
+    let second = gap.map(|gap| gap + line[gap..].len() - line[gap..].trim_start().len());
+    match second {
+        Some(second) if width(line) > columns && width(&line[..second]) + 20 <= columns => {
+            let indent = " ".repeat(width(&line[..second]));
+            let mut lines = wrap(&line[second..], columns - indent.len());
+            for (i, part) in lines.iter_mut().enumerate() {
+                *part = format!("{}{part}", if i == 0 { &line[..second] } else { &indent });
+            }
+            lines
+        }
+        _ => vec![line.to_owned()],
+    }
+}
+
 /// The smallest parts that a line break may stand between: words with the spaces after them, and single wide
 /// characters with whatever may not begin a line.
 fn pieces(text: &str) -> Vec<&str> {
@@ -71,6 +90,12 @@ mod tests {
         assert_eq!(wrap("one two three four", 9), ["one two", "three", "four"]);
         assert_eq!(wrap("再試行します。", 12), ["再試行しま", "す。"]);
         assert_eq!(wrap("", 10), [""]);
+        let flag = "  --config <FILE>  the file that is read before all";
+        assert_eq!(
+            hang(flag, 40),
+            ["  --config <FILE>  the file that is read", "                   before all"]
+        );
+        assert_eq!(hang("no second column here", 10), ["no second column here"]);
         assert_eq!(wrap("abcdefghijkl", 8), ["abcdefgh", "ijkl"]);
     }
 

@@ -84,8 +84,8 @@ impl Page for PoliciesView {
 /// How many retries the causes get that are retried: `3`, or `2–5` when they differ. Crashes have a budget of
 /// their own.
 fn retries_in_words(policy: &PolicySpec) -> String {
-    let retried = policy.retry_on.minus(CauseSet::of(&[Cause::Crashed]));
-    let retries = || retried.iter().map(|cause| policy.max_retries_for(&Failure::of(cause)));
+    let causes = policy.retry_on.minus(CauseSet::of(&[Cause::Crashed]));
+    let retries = || causes.iter().map(|cause| policy.max_retries_for(&Failure::of(cause)));
     match (retries().min(), retries().max()) {
         (Some(least), Some(most)) if least != most => format!("{least}–{most}"),
         (least, _) => least.unwrap_or(0).to_string(),
