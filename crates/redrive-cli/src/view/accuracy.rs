@@ -1,5 +1,7 @@
 //! How often the classifier is right: on all entries of a corpus, and on the third that was held out.
 
+use std::collections::BTreeMap;
+
 use redrive_policy::{Cause, Lang};
 use serde::Serialize;
 
@@ -34,9 +36,8 @@ pub(crate) struct AccuracyView {
     unreadable_lines: usize,
     all: Figures,
     held_out: Figures,
+    confusion: Vec<Confusion>,
     misses: Vec<Miss>,
-    #[serde(skip)]
-    confusion: Vec<(Cause, Cause, usize)>,
 }
 
 /// The figures of one set of entries.
@@ -67,6 +68,14 @@ struct CauseFigures {
     recall_percent: f64,
 }
 
+/// One cause taken for another, and how often.
+#[derive(Debug, Serialize)]
+struct Confusion {
+    expected: Cause,
+    got: Cause,
+    count: usize,
+}
+
 /// An entry that was answered wrongly.
 #[derive(Debug, Serialize)]
 struct Miss {
@@ -82,25 +91,27 @@ struct Miss {
 
 impl AccuracyView {
     pub(crate) fn new(judged: Vec<Judged>, unreadable_lines: usize) -> AccuracyView {
-        let mut confusion: Vec<(Cause, Cause, usize)> = Vec::new();
-        for (expected, got) in
-            judged.iter().map(|entry| entry.cause).filter(|(expected, got)| expected != got)
-        {
-            match confusion.iter_mut().find(|(e, g, _)| (*e, *g) == (expected, got)) {
-                Some((.., n)) => *n += 1,
-                None => confusion.push((expected, got, 1)),
-            }
-        }
-        confusion.sort_by_key(|(expected, got, n)| (std::cmp::Reverse(*n), *expected, *got));
         AccuracyView {
             schema: "redrive/accuracy.v1",
             unreadable_lines,
             all: figures(&judged.iter().collect::<Vec<_>>()),
             held_out: figures(&judged.iter().filter(|entry| entry.held_out).collect::<Vec<_>>()),
+            confusion: confusion(&judged),
             misses: judged.into_iter().filter(|entry| !entry.is_right()).map(miss).collect(),
-            confusion,
         }
     }
+}
+
+/// Every wrong cause, the most frequent mistake first.
+fn confusion(judged: &[Judged]) -> Vec<Confusion> {
+    let mut counts: BTreeMap<(Cause, Cause), usize> = BTreeMap::new();
+    for (expected, got) in judged.iter().map(|entry| entry.cause).filter(|(expected, got)| expected != got) {
+        *counts.entry((expected, got)).or_default() += 1;
+    }
+    let mut confusion: Vec<Confusion> =
+        counts.into_iter().map(|((expected, got), count)| Confusion { expected, got, count }).collect();
+    confusion.sort_by_key(|mistake| std::cmp::Reverse(mistake.count));
+    confusion
 }
 
 fn miss(entry: Judged) -> Miss {
@@ -252,8 +263,12 @@ impl AccuracyView {
     }
 
     fn confusion_table(&self, lang: Lang) -> Table {
-        let rows = self.confusion.iter().map(|(expected, got, n)| {
-            vec![Span::plain(expected.name()), Span::new(got.name(), Tone::Bad), Span::plain(n.to_string())]
+        let rows = self.confusion.iter().map(|mistake| {
+            vec![
+                Span::plain(mistake.expected.name()),
+                Span::new(mistake.got.name(), Tone::Bad),
+                Span::plain(mistake.count.to_string()),
+            ]
         });
         Table {
             columns: vec![

@@ -125,3 +125,40 @@ impl Ending {
         ending
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::demo::world;
+
+    /// The show is honest: whatever the seed, what can heal gets done, and what cannot is set aside.
+    #[test]
+    fn what_heals_is_done_and_the_rest_is_set_aside() {
+        for seed in 0..200 {
+            let works = world::works(seed);
+            let events = play_out(&works, Classifier::built_in(), &Policy::standard(), seed, Lang::En);
+            assert!(events.is_sorted_by_key(|event| event.at));
+            for (i, work) in works.iter().enumerate() {
+                let ending = Ending::of(i, &events);
+                assert_eq!(ending.succeeded, work.heals, "{} with seed {seed}", work.id);
+                assert_eq!(ending.set_aside, !work.heals, "{} with seed {seed}", work.id);
+            }
+            // A wrong password is not tried twice, nor is a bad value whose text speaks of a timeout.
+            let attempts = |id: &str| {
+                let i = works.iter().position(|work| work.id == id).unwrap();
+                Ending::of(i, &events).attempts
+            };
+            assert_eq!((attempts("payment"), attempts("import"), attempts("report")), (1, 1, 4));
+        }
+    }
+
+    #[test]
+    fn a_seed_repeats_its_show() {
+        let show = || {
+            let works = world::works(3);
+            let events = play_out(&works, Classifier::built_in(), &Policy::standard(), 3, Lang::Ja);
+            events.iter().map(|event| (event.at, event.work, event.attempt)).collect::<Vec<_>>()
+        };
+        assert_eq!(show(), show());
+    }
+}
