@@ -133,7 +133,7 @@ fn a_bad_line_is_answered_in_its_place() {
     input.extend_from_slice(b"\"}\n");
     let ran = line("classify --jsonl").stdin(input).run();
     assert_eq!(ran.code, 4);
-    assert!(ran.stderr.starts_with("error: 3 line(s)"), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("error: lines that could not be read: 3"), "{}", ran.stderr);
     let answers: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let lines: Vec<Option<u64>> = answers.iter().map(|answer| answer["line"].as_u64()).collect();
     assert_eq!(lines, [None, Some(2), Some(3), Some(4), None, None]);

@@ -190,7 +190,7 @@ impl Page for AccuracyView {
         if reader.verbose && !self.misses.is_empty() {
             blocks.push(Block::Gap);
             blocks.push(Block::Heading(text(lang, "corpus.misses", &[("n", &self.misses.len())])));
-            blocks.push(Block::Table(self.misses_table(lang)));
+            blocks.extend(self.misses.iter().flat_map(|miss| miss.blocks(lang)));
         }
         blocks
     }
@@ -279,25 +279,27 @@ impl AccuracyView {
             rows: rows.collect(),
         }
     }
+}
 
-    fn misses_table(&self, lang: Lang) -> Table {
+impl Miss {
+    /// What was expected and what was answered, and the message under it.
+    fn blocks(&self, lang: Lang) -> [Block; 2] {
         let answer = |cause: Cause, retry: bool| {
             format!("{cause} {}", say(lang, if retry { "corpus.retry" } else { "corpus.no-retry" }))
         };
-        let rows = self.misses.iter().map(|miss| {
-            vec![
-                Span::plain(miss.id.clone()),
-                Span::plain(answer(miss.expected_cause, miss.expected_retry)),
-                Span::new(answer(miss.got_cause, miss.got_retry), Tone::Bad),
-                Span::plain(miss.rule.clone()),
-                Span::new(miss.text.clone(), Tone::Dim),
-            ]
-        });
-        let columns = ["id", "expected", "got", "rule", "text"];
-        Table {
-            columns: columns.map(|key| (say(lang, &format!("corpus.{key}")), Align::Left)).to_vec(),
-            rows: rows.collect(),
-        }
+        let got = text(
+            lang,
+            "corpus.miss",
+            &[
+                ("expected", &answer(self.expected_cause, self.expected_retry)),
+                ("got", &answer(self.got_cause, self.got_retry)),
+                ("rule", &self.rule),
+            ],
+        );
+        [
+            Block::Text(vec![Span::new(format!("{}  ", self.id), Tone::Strong), Span::plain(got)]),
+            Block::Text(vec![Span::new(format!("    {}", self.text), Tone::Dim)]),
+        ]
     }
 }
 
