@@ -254,7 +254,9 @@ impl RuleBook {
             let vetoes = rule.unless.iter().map(|phrase| (phrase, Role::Veto));
             for (text, role) in phrases.chain(codes).chain(vetoes) {
                 let parts: Vec<Vec<u8>> = text.split(" * ").map(|part| normal.needle(part)).collect();
-                if parts.iter().any(|part| part.is_empty() || part == b" ~ ") {
+                // A mask that nobody wrote would match any name.
+                let masked = !text.contains(['~', ':']) && parts.iter().any(|part| part.contains(&b'~'));
+                if masked || parts.iter().any(|part| part.is_empty() || part == b" ~ ") {
                     if role == Role::Code {
                         continue;
                     }

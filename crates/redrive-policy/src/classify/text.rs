@@ -364,6 +364,9 @@ impl Normal {
         let was_after_key = std::mem::take(&mut self.after_error_key);
         self.naming_error = was_after_key || vocabulary.is_none();
         if core.is_empty() {
+            if token == b"~" && vocabulary.is_none() {
+                return self.mask();
+            }
             if tail == b":" || tail == b"=" {
                 self.after_error_key = was_after_key;
             }
