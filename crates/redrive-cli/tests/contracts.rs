@@ -191,3 +191,25 @@ fn a_corpus_is_measured() {
     assert_eq!(document["all"]["retry_right_percent"], 50.0);
     assert_eq!(document["misses"][0]["id"], "e2");
 }
+
+/// R-P3, R-P12: typed signals speak for themselves, alone or in a stream.
+#[test]
+fn typed_signals_need_no_text() {
+    for (flags, line_in, cause, retry) in [
+        ("--http-status 503", "{\"http_status\":503}", "api_error", true),
+        ("--http-status 429", "{\"http_status\":429}", "rate_limit", true),
+        ("--http-status 401", "{\"http_status\":401}", "auth_error", false),
+        ("--code 40P01", "{\"code\":\"40P01\"}", "contention", true),
+        ("--exit-code 127", "{\"exit_code\":127}", "configuration", false),
+    ] {
+        let one = json(&format!("classify {flags} --json"));
+        assert_eq!((&one["cause"], &one["retry"]), (&cause.into(), &retry.into()), "{flags}");
+        let streamed = line("classify --jsonl").stdin(line_in).run();
+        let streamed: Value = serde_json::from_str(&streamed.stdout).unwrap();
+        for field in ["cause", "retry", "failure_type", "error_category", "class", "rule"] {
+            assert_eq!(streamed[field], one[field], "{flags}: {field}");
+        }
+        let explained = json(&format!("policy explain {flags} --json"));
+        assert_eq!(explained["cause"], cause, "{flags}");
+    }
+}

@@ -57,3 +57,23 @@ fn the_demo_ends_in_time() {
         }
     }
 }
+
+/// Ctrl-C ends the demo with its summary and the exit code of an interrupted program.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_demo_sums_up() {
+    let mut child = redrive().args(["demo", "--for", "1h"]).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    // The first event is out, so the handler is in place.
+    let mut line = String::new();
+    while !line.contains("#1") {
+        line.clear();
+        stdout.read_line(&mut line).unwrap();
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(rest.contains("cut short"), "{rest}");
+}

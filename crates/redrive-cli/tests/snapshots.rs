@@ -178,3 +178,22 @@ fn a_file_is_found_upward_and_beaten_by_variables_and_flags() {
     }
     insta::assert_snapshot!("config_layers", page);
 }
+
+/// The figures of a corpus, with every miss.
+#[test]
+fn accuracy_in_every_form() {
+    let directory = tempfile::tempdir().unwrap();
+    let entries = concat!(
+        "{\"id\":\"e1\",\"text\":\"?\",\"cause\":\"unknown\",\"retry\":false,\"tricky\":true}\n",
+        "{\"id\":\"e2\",\"text\":\"\\u001b[31m??\\nand more\",\"cause\":\"network\",\"retry\":true}\n",
+        "not a label\n",
+    );
+    std::fs::write(directory.path().join("corpus.jsonl"), entries).unwrap();
+    let mut page = String::new();
+    for (form, flags) in FORMS {
+        let command = format!("classify --corpus corpus.jsonl -v {flags}");
+        let ran = line(&command).in_directory(directory.path()).run();
+        page.push_str(&format!("===== {form}: redrive {command}\n{ran}\n"));
+    }
+    insta::assert_snapshot!("accuracy", page);
+}
