@@ -66,6 +66,23 @@ fn config_show_in_every_form() {
     check("config_show", "config show --origin");
 }
 
+/// R-C2: plain is ASCII, as long as the words are.
+#[test]
+fn plain_english_is_ascii() {
+    for command in [
+        "policy list",
+        "policy show collector",
+        "policy explain --cause rate_limit",
+        "policy explain --cause network --max-retries 99",
+        "policy delays --policy api --jitter 0.2",
+        "config show --origin",
+        "classify --http-status 503 -v",
+    ] {
+        let ran = line(&format!("{command} --plain")).run();
+        assert!(ran.code == 0 && ran.stdout.is_ascii(), "{ran}");
+    }
+}
+
 /// R-C2: Japanese is Japanese, down to the headings and the errors.
 #[test]
 fn help_in_both_languages() {

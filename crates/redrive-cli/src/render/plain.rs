@@ -1,4 +1,7 @@
-//! The plain form: ASCII drawing, no colour, no wrapping, one row per line, columns two spaces apart.
+//! The plain form: ASCII, no colour, no wrapping, one row per line, columns two spaces apart.
+//!
+//! Signs that only look nicer (×, ±, ≤, –, …) are spelt in ASCII before columns are measured. Letters of other
+//! scripts stay as they are.
 
 use super::table::share;
 use crate::escape::{escape, pad, pad_left, width};
@@ -13,15 +16,17 @@ pub(super) fn page(blocks: &[Block]) -> String {
     let mut out = String::new();
     for block in blocks {
         match block {
-            Block::Heading(text) => out.push_str(&escape(text)),
+            Block::Heading(text) => out.push_str(&ascii(text)),
             Block::Text(spans) => {
                 for span in spans {
-                    out.push_str(&escape(&span.text));
+                    out.push_str(&ascii(&span.text));
                 }
             }
             Block::Fields(fields) => {
-                let lines: Vec<String> =
-                    fields.iter().map(|(label, value)| format!("{label}: {}", escape(&value.text))).collect();
+                let lines: Vec<String> = fields
+                    .iter()
+                    .map(|(label, value)| format!("{}: {}", ascii(label), ascii(&value.text)))
+                    .collect();
                 out.push_str(&lines.join("\n"));
             }
             Block::Table(table) => out.push_str(&rows(table)),
@@ -33,9 +38,26 @@ pub(super) fn page(blocks: &[Block]) -> String {
     out
 }
 
+/// The text, harmless and without typography.
+fn ascii(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in escape(text).chars() {
+        match c {
+            '×' => out.push('x'),
+            '±' => out.push_str("+/-"),
+            '≤' => out.push_str("<="),
+            '–' => out.push('-'),
+            '·' => out.push('|'),
+            '…' => out.push_str("..."),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 fn rows(table: &Table) -> String {
-    let header: Vec<String> = table.columns.iter().map(|(name, _)| escape(name).into_owned()).collect();
-    let body = table.rows.iter().map(|row| row.iter().map(|span| escape(&span.text).into_owned()).collect());
+    let header: Vec<String> = table.columns.iter().map(|(name, _)| ascii(name)).collect();
+    let body = table.rows.iter().map(|row| row.iter().map(|span| ascii(&span.text)).collect());
     let lines: Vec<Vec<String>> = std::iter::once(header).chain(body).collect();
     let widths: Vec<usize> = (0..table.columns.len())
         .map(|i| lines.iter().filter_map(|line| line.get(i)).map(|cell| width(cell)).max().unwrap_or(0))

@@ -66,13 +66,14 @@ fn prose(spans: &[Span], columns: usize, colour: bool) -> String {
 }
 
 fn pairs(fields: &[(String, Span)], columns: usize, colour: bool) -> String {
-    let label_width = fields.iter().map(|(label, _)| width(label)).max().unwrap_or(0);
+    // A label may carry a name from somebody's file.
+    let label_width = fields.iter().map(|(label, _)| width(&escape(label))).max().unwrap_or(0);
     let mut lines = Vec::new();
     for (label, value) in fields {
         let room = columns.saturating_sub(label_width + 4);
         for (i, line) in wrap(&escape(&value.text), room).iter().enumerate() {
-            let label = if i == 0 { label.as_str() } else { "" };
-            let label = tinted(&pad(label, label_width), Tone::Dim, colour);
+            let label = if i == 0 { escape(label) } else { "".into() };
+            let label = tinted(&pad(&label, label_width), Tone::Dim, colour);
             lines.push(format!("  {label}  {}", tinted(line, value.tone, colour)));
         }
     }
