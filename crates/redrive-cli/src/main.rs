@@ -1,1 +1,23 @@
-fn main() {}
+//! The binary `redrive`: hands the process's surroundings to [`redrive_cli::run`] and exits with its answer.
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+fn main() -> ExitCode {
+    let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+    let code = redrive_cli::run(redrive_cli::Invocation {
+        args: std::env::args_os().collect(),
+        env: std::env::vars_os().collect(),
+        cwd: std::env::current_dir().unwrap_or_default(),
+        now: SystemTime::now(),
+        stdin_is_terminal: stdin.is_terminal(),
+        stdout_is_terminal: stdout.is_terminal(),
+        stderr_is_terminal: stderr.is_terminal(),
+        width: terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0)),
+        stdin: &mut stdin.lock(),
+        stdout: &mut stdout.lock(),
+        stderr: &mut stderr.lock(),
+    });
+    ExitCode::from(code)
+}

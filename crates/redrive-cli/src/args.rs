@@ -1,0 +1,216 @@
+//! The command line as types. What clap accepts here is valid; nothing behind it parses again.
+//!
+//! No text for people stands here: `help.rs` walks the finished tree and puts it in by key.
+
+mod policy_flags;
+mod value;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
+use redrive_policy::{Cause, Lang};
+
+pub(crate) use policy_flags::{POLICY_FLAGS, PolicyFlags};
+pub(crate) use value::BadValue;
+
+/// The most delays that `policy delays` computes.
+pub(crate) const MAX_COUNT: u64 = 10_000;
+
+/// Flags that every command knows, before or after its name.
+pub(crate) const GLOBAL_FLAGS: &[&str] =
+    &["store", "config", "plain", "json", "lang", "color", "quiet", "verbose", "help", "version"];
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "redrive",
+    bin_name = "redrive",
+    version,
+    disable_help_flag = true,
+    disable_version_flag = true,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+// Each flag is its own switch; together they are no state machine.
+#[allow(clippy::struct_excessive_bools)]
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct GlobalArgs {
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[arg(long, global = true)]
+    pub(crate) plain: bool,
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[arg(long, global = true, value_name = "en|ja", value_parser = lang_parser())]
+    pub(crate) lang: Option<Lang>,
+    #[arg(long, global = true, value_name = "auto|always|never", value_parser = color_parser())]
+    pub(crate) color: Option<ColorChoice>,
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+    #[arg(short, long, global = true, action = ArgAction::Help)]
+    pub(crate) help: Option<bool>,
+    #[arg(short = 'V', long, action = ArgAction::Version)]
+    pub(crate) version: Option<bool>,
+}
+
+/// When output is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+fn lang_parser() -> impl TypedValueParser<Value = Lang> {
+    PossibleValuesParser::new(["en", "ja"]).map(|name| if name == "ja" { Lang::Ja } else { Lang::En })
+}
+
+fn color_parser() -> impl TypedValueParser<Value = ColorChoice> {
+    PossibleValuesParser::new(["auto", "always", "never"]).map(|name| match name.as_str() {
+        "always" => ColorChoice::Always,
+        "never" => ColorChoice::Never,
+        _ => ColorChoice::Auto,
+    })
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Classify(ClassifyArgs),
+    Policy {
+        #[command(subcommand)]
+        command: Option<PolicyCommand>,
+    },
+    Config {
+        #[command(subcommand)]
+        command: Option<ConfigCommand>,
+    },
+    Demo(DemoArgs),
+    Help {
+        #[arg(value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ClassifyArgs {
+    #[arg(value_name = "TEXT", conflicts_with_all = ["jsonl", "corpus"])]
+    pub(crate) text: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) evidence: Evidence,
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<String>,
+    #[arg(long, value_name = "N", value_parser = value::seed)]
+    pub(crate) seed: Option<u64>,
+    #[arg(long, conflicts_with_all = ["http_status", "exit_code", "code", "retry_after", "corpus"])]
+    pub(crate) jsonl: bool,
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["http_status", "exit_code", "code", "retry_after"])]
+    pub(crate) corpus: Vec<PathBuf>,
+}
+
+/// What is known about a failure besides its words.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Evidence {
+    #[arg(long, value_name = "N", value_parser = value::http_status, allow_hyphen_values = true)]
+    pub(crate) http_status: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = value::exit_code, allow_hyphen_values = true)]
+    pub(crate) exit_code: Option<i32>,
+    #[arg(long, value_name = "CODE")]
+    pub(crate) code: Option<String>,
+    #[arg(long, value_name = "V", allow_hyphen_values = true)]
+    pub(crate) retry_after: Option<String>,
+}
+
+impl Evidence {
+    /// Whether anything at all is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.http_status.is_none() && self.exit_code.is_none() && self.code.is_none()
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    List,
+    Show {
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    Check {
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    Explain(Box<ExplainArgs>),
+    Delays(Box<DelaysArgs>),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExplainArgs {
+    #[arg(long, value_name = "CAUSE", value_parser = value::cause)]
+    pub(crate) cause: Option<Cause>,
+    #[arg(long, value_name = "N", value_parser = value::whole, allow_hyphen_values = true, default_value = "0")]
+    pub(crate) retry_count: u32,
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) text: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) evidence: Evidence,
+    #[arg(long, value_name = "N", value_parser = value::seed)]
+    pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) flags: PolicyFlags,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DelaysArgs {
+    #[arg(long, value_name = "CAUSE", value_parser = value::cause)]
+    pub(crate) cause: Option<Cause>,
+    #[arg(long, value_name = "N", value_parser = value::count, allow_hyphen_values = true, default_value = "10")]
+    pub(crate) count: u32,
+    #[arg(long, value_name = "N", value_parser = value::seed)]
+    pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) flags: PolicyFlags,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    Show {
+        #[arg(long)]
+        origin: bool,
+    },
+    Check {
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    Schema,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoArgs {
+    #[arg(long = "for", value_name = "D", value_parser = value::duration, allow_hyphen_values = true)]
+    #[arg(default_value = "20s")]
+    pub(crate) lasts: Duration,
+    #[arg(long, value_name = "N", value_parser = value::seed, default_value = "7")]
+    pub(crate) seed: u64,
+}
+
+/// The tree of all commands with its texts in that language.
+pub(crate) fn tree(lang: Lang) -> clap::Command {
+    crate::help::put_texts(Args::command(), lang)
+}
+
+/// Reads a command line. The error is also how clap asks for help to be shown.
+pub(crate) fn parse(args: &[OsString], lang: Lang) -> Result<Args, clap::Error> {
+    let matches = tree(lang).try_get_matches_from(args)?;
+    Args::from_arg_matches(&matches)
+}

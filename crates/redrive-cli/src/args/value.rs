@@ -1,0 +1,168 @@
+//! Single values of the command line: text in, a valid value or a [`BadValue`] out.
+//!
+//! A bad value knows what is allowed in its place and says so in the user's language.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use redrive_policy::{Cause, CauseSet, CurveKind, Factor, Jitter, Lang, Multiplier};
+
+use super::MAX_COUNT;
+use crate::nearest::nearest;
+use crate::text::{say, text};
+
+/// A value that is not allowed where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BadValue {
+    Duration,
+    Multiplier,
+    Jitter,
+    Status,
+    ExitCode,
+    Whole { least: u64, most: u64 },
+    Curve { written: String },
+    Cause { written: String, or_any: bool },
+}
+
+impl BadValue {
+    /// What may stand there, as a sentence.
+    pub(crate) fn allowed(&self, lang: Lang) -> String {
+        match self {
+            BadValue::Duration => say(lang, "allowed.duration"),
+            BadValue::Multiplier => say(lang, "allowed.multiplier"),
+            BadValue::Jitter => say(lang, "allowed.jitter"),
+            BadValue::Status => say(lang, "allowed.status"),
+            BadValue::ExitCode => say(lang, "allowed.exit-code"),
+            BadValue::Whole { least, most } => {
+                text(lang, "allowed.whole", &[("least", least), ("most", most)])
+            }
+            BadValue::Curve { .. } => {
+                text(lang, "allowed.one-of", &[("names", &CurveKind::NAMES.join(", "))])
+            }
+            BadValue::Cause { or_any, .. } => {
+                let any = if *or_any { ", any" } else { "" };
+                text(lang, "allowed.one-of", &[("names", &format!("{}{any}", Cause::NAMES.join(", ")))])
+            }
+        }
+    }
+
+    /// The allowed name that was probably meant.
+    pub(crate) fn meant(&self) -> Option<&'static str> {
+        match self {
+            BadValue::Curve { written } => nearest(written, CurveKind::NAMES.iter().copied()),
+            BadValue::Cause { written, .. } => nearest(written, Cause::NAMES.iter().copied()),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for BadValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.allowed(Lang::En))
+    }
+}
+
+impl Error for BadValue {}
+
+pub(super) fn duration(text: &str) -> Result<Duration, BadValue> {
+    redrive_policy::parse_duration(text).map_err(|_| BadValue::Duration)
+}
+
+pub(super) fn multiplier(text: &str) -> Result<Multiplier, BadValue> {
+    text.trim().parse().ok().and_then(Multiplier::new).ok_or(BadValue::Multiplier)
+}
+
+pub(super) fn jitter(text: &str) -> Result<Jitter, BadValue> {
+    match text.trim() {
+        "none" => Ok(Jitter::None),
+        "full" => Ok(Jitter::Full),
+        "decorrelated" => Ok(Jitter::Decorrelated),
+        number => match number.parse().ok().and_then(Factor::new) {
+            Some(factor) if factor.as_f64() == 0.0 => Ok(Jitter::None),
+            Some(factor) => Ok(Jitter::PlusMinus(factor)),
+            None => Err(BadValue::Jitter),
+        },
+    }
+}
+
+pub(super) fn curve(text: &str) -> Result<CurveKind, BadValue> {
+    match text {
+        // The other word for it in the documents that redrive comes from.
+        "fixed" => Ok(CurveKind::Constant),
+        name => name.parse().map_err(|_| BadValue::Curve { written: name.to_owned() }),
+    }
+}
+
+pub(super) fn cause(text: &str) -> Result<Cause, BadValue> {
+    text.parse().map_err(|_| BadValue::Cause { written: text.to_owned(), or_any: false })
+}
+
+pub(super) fn causes(text: &str) -> Result<CauseSet, BadValue> {
+    match text.trim() {
+        "any" => Ok(CauseSet::ALL),
+        name => match name.parse() {
+            Ok(cause) => Ok(CauseSet::of(&[cause])),
+            Err(_) => Err(BadValue::Cause { written: name.to_owned(), or_any: true }),
+        },
+    }
+}
+
+pub(super) fn http_status(text: &str) -> Result<u16, BadValue> {
+    text.trim().parse().ok().filter(|status| (100..=599).contains(status)).ok_or(BadValue::Status)
+}
+
+/// Windows reports codes such as 3221225477 as unsigned; they are the same 32 bits.
+pub(super) fn exit_code(text: &str) -> Result<i32, BadValue> {
+    let number: i64 = text.trim().parse().map_err(|_| BadValue::ExitCode)?;
+    i32::try_from(number)
+        .or_else(|_| u32::try_from(number).map(u32::cast_signed))
+        .map_err(|_| BadValue::ExitCode)
+}
+
+pub(super) fn whole(text: &str) -> Result<u32, BadValue> {
+    text.trim().parse().map_err(|_| BadValue::Whole { least: 0, most: u64::from(u32::MAX) })
+}
+
+pub(super) fn count(text: &str) -> Result<u32, BadValue> {
+    let bad = BadValue::Whole { least: 1, most: MAX_COUNT };
+    text.trim().parse().ok().filter(|count| (1..=MAX_COUNT).contains(&u64::from(*count))).ok_or(bad)
+}
+
+pub(super) fn seed(text: &str) -> Result<u64, BadValue> {
+    text.trim().parse().map_err(|_| BadValue::Whole { least: 0, most: u64::MAX })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bad input: NaN, negative and infinite factors are refused with what is allowed.
+    #[test]
+    fn impossible_numbers_are_refused() {
+        for text in ["NaN", "inf", "-inf", "-2", "0.99", "0", "", "1e300", "two", "２"] {
+            assert_eq!(multiplier(text), Err(BadValue::Multiplier), "{text}");
+        }
+        for text in ["NaN", "inf", "-0.1", "1.01", "", "most"] {
+            assert_eq!(jitter(text), Err(BadValue::Jitter), "{text}");
+        }
+        for text in ["-1", "1.5", "4294967296", "", "many"] {
+            assert!(whole(text).is_err(), "{text}");
+        }
+        for text in ["0", "10001", "-1"] {
+            assert!(count(text).is_err(), "{text}");
+        }
+        for text in ["0", "99", "600", "-500", "65536", "OK"] {
+            assert_eq!(http_status(text), Err(BadValue::Status), "{text}");
+        }
+        assert_eq!(exit_code("3221225477"), Ok(-1_073_741_819));
+        assert_eq!(exit_code("99999999999"), Err(BadValue::ExitCode));
+    }
+
+    #[test]
+    fn both_words_for_constant_are_known() {
+        assert_eq!(curve("fixed"), Ok(CurveKind::Constant));
+        assert_eq!(curve("exponental").unwrap_err().meant(), Some("exponential"));
+        assert_eq!(causes("any"), Ok(CauseSet::ALL));
+    }
+}

@@ -1,0 +1,85 @@
+//! `config show` and `config schema`: what holds here, and what may be written into a file.
+
+use redrive_policy::{Config, UserRule};
+
+use crate::args::ColorChoice;
+use crate::render::json;
+use crate::settings::{Origin, Settings};
+use crate::trouble::Trouble;
+use crate::view::config::{ConfigView, SettingView};
+use crate::{Exit, Stage};
+
+pub(super) fn show(with_origin: bool, stage: &Stage<'_>) -> Result<ConfigView, Trouble> {
+    let config = stage.settings.config()?;
+    Ok(ConfigView {
+        schema: "redrive/config.v1",
+        file: stage.settings.config_path().map(|path| path.display().to_string()),
+        settings: settings(&stage.settings, &config),
+        policies: config.policies.keys().cloned().collect(),
+        rules: config.rules.iter().map(UserRule::id).map(ToOwned::to_owned).collect(),
+        with_origin,
+    })
+}
+
+fn settings(settings: &Settings, config: &Config) -> Vec<SettingView> {
+    let color = match settings.color_choice.value {
+        ColorChoice::Auto => "auto",
+        ColorChoice::Always => "always",
+        ColorChoice::Never => "never",
+    };
+    // The parsed file no longer knows which of these it named; a value that differs from the built-in one
+    // can only come from it.
+    let from_file = |differs: bool| match settings.config_path() {
+        Some(path) if differs => Origin::File(path.to_owned()),
+        _ => Origin::BuiltIn,
+    };
+    let built_in = Config::default();
+    let (recovery, usual) = (config.recovery, built_in.recovery);
+    let (escalate, usually) = (&config.escalate, &built_in.escalate);
+    let config_path = settings.config_path().map(|path| path.display().to_string());
+    vec![
+        SettingView::new("config", config_path, settings.config_origin().clone()),
+        SettingView::new("store", settings.store.value.clone(), settings.store.origin.clone()),
+        SettingView::new("lang", settings.lang.name(), settings.lang_origin.clone()),
+        SettingView::new("color", color, settings.color_choice.origin.clone()),
+        SettingView::new("policy", settings.policy.value.clone(), settings.policy.origin.clone()),
+        SettingView::new(
+            "recovery.enable_snapshots",
+            recovery.enable_snapshots,
+            from_file(recovery.enable_snapshots != usual.enable_snapshots),
+        ),
+        SettingView::new(
+            "recovery.snapshot_retention_hours",
+            recovery.snapshot_retention_hours,
+            from_file(recovery.snapshot_retention_hours != usual.snapshot_retention_hours),
+        ),
+        SettingView::new(
+            "recovery.partial_commit_enabled",
+            recovery.partial_commit_enabled,
+            from_file(recovery.partial_commit_enabled != usual.partial_commit_enabled),
+        ),
+        SettingView::new(
+            "escalate.notify_immediately",
+            escalate.notify_immediately,
+            from_file(escalate.notify_immediately != usually.notify_immediately),
+        ),
+        SettingView::new(
+            "escalate.include_trace_link",
+            escalate.include_trace_link,
+            from_file(escalate.include_trace_link != usually.include_trace_link),
+        ),
+        SettingView::new(
+            "escalate.max_message_length",
+            escalate.max_message_length,
+            from_file(escalate.max_message_length != usually.max_message_length),
+        ),
+    ]
+}
+
+/// A schema is JSON in every form.
+pub(super) fn schema(stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+    let pretty = stage.settings.form != crate::settings::Form::Json || stage.settings.stdout_is_terminal;
+    json::write(&Config::schema(), stage.stdout, pretty).map_err(|error| Trouble::Output(error.into()))?;
+    stage.stdout.write_all(b"\n").map_err(Trouble::Output)?;
+    Ok(Exit::Done)
+}

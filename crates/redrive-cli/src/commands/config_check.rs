@@ -1,0 +1,39 @@
+//! `config check [FILE]` and `policy check FILE`: would this file load, and is anything odd in it?
+
+use std::path::Path;
+
+use redrive_policy::{Config, UserRule};
+
+use crate::Stage;
+use crate::settings::{format_of, read_config_text};
+use crate::trouble::Trouble;
+use crate::view::config_check::{ConfigCheckView, ProblemView};
+
+pub(super) fn run(file: Option<&Path>, stage: &Stage<'_>) -> Result<ConfigCheckView, Trouble> {
+    let path = file.or_else(|| stage.settings.config_path()).ok_or(Trouble::NoConfig)?.to_owned();
+    let lang = stage.settings.lang;
+    let text = read_config_text(&stage.cwd.join(&path))
+        .map_err(|source| Trouble::Unreadable { path: path.clone(), source })?;
+    let name = path.display().to_string();
+    let mut view = ConfigCheckView {
+        schema: "redrive/config_check.v1",
+        file: name.clone(),
+        ok: true,
+        problems: Vec::new(),
+        warnings: Vec::new(),
+        policies: Vec::new(),
+        rules: Vec::new(),
+    };
+    match Config::parse(&text, format_of(&path, &text), &name) {
+        Ok(config) => {
+            view.warnings = ProblemView::all(&config.warnings, lang);
+            view.policies = config.policies.keys().cloned().collect();
+            view.rules = config.rules.iter().map(UserRule::id).map(ToOwned::to_owned).collect();
+        }
+        Err(error) => {
+            view.ok = false;
+            view.problems = ProblemView::all(&error.problems, lang);
+        }
+    }
+    Ok(view)
+}

@@ -1,0 +1,101 @@
+//! Other people's text made harmless for a terminal, and how wide it is there.
+//!
+//! Every renderer passes every text through [`escape`], ours included, so that no view can forget it.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use unicode_width::UnicodeWidthStr;
+
+/// The text with line breaks folded to one space and everything that could move a cursor, change a colour or
+/// hide text written out: `\x1b`, `\u{202e}`.
+pub(crate) fn escape(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_dangerous) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' | '\r' | '\t' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => {
+                while chars.peek().is_some_and(|next| next.is_whitespace()) {
+                    chars.next();
+                }
+                if !out.ends_with(' ') && !out.is_empty() && chars.peek().is_some() {
+                    out.push(' ');
+                }
+            }
+            c if !is_dangerous(c) => out.push(c),
+            c if u32::from(c) < 0x100 => {
+                let _ = write!(out, "\\x{:02x}", u32::from(c));
+            }
+            c => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Control characters, and the invisible ones that reorder or hide what stands beside them.
+pub(crate) const fn is_dangerous(c: char) -> bool {
+    matches!(
+        c,
+        '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
+/// The beginning of a text, at most so many characters, with `…` where it was cut.
+pub(crate) fn beginning(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// How many columns a text takes.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text and as many spaces as bring it to that width.
+pub(crate) fn pad(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// As [`pad`], with the spaces first.
+pub(crate) fn pad_left(text: &str, columns: usize) -> String {
+    format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// R-C2: control characters in user data are escaped in every output.
+    #[test]
+    fn what_could_move_a_cursor_is_written_out() {
+        assert_eq!(escape("a\x1b[31mred\x07"), "a\\x1b[31mred\\x07");
+        assert_eq!(escape("csi \u{9b}2J"), "csi \\x9b2J");
+        assert_eq!(escape("abc\u{202e}fdp.exe"), "abc\\u{202e}fdp.exe");
+        assert_eq!(escape("one\r\n  two\n"), "one two");
+        assert!(matches!(escape("接続できません"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn japanese_takes_two_columns() {
+        assert_eq!(pad("再試行", 8), "再試行  ");
+        assert_eq!(pad_left("待ち", 3), "待ち");
+        assert_eq!(beginning("あいう", 2), "あい…");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_dangerous_survives(text in any::<String>()) {
+            prop_assert!(!escape(&text).chars().any(is_dangerous));
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The plain form: ASCII, no colour, no wrapping, one row per line, columns two spaces apart.
+//!
+//! Signs that only look nicer (×, ±, ≤, –, …) are spelt in ASCII before columns are measured. Letters of other
+//! scripts stay as they are.
+
+use super::table::share;
+use crate::escape::{escape, pad, pad_left, width};
+use crate::view::backoff::short;
+use crate::view::{Align, Bar, Bars, Block, Span, Table};
+
+/// How wide the longest bar is.
+const BAR: usize = 40;
+
+/// The whole page.
+pub(super) fn page(blocks: &[Block]) -> String {
+    let mut out = String::new();
+    for block in blocks {
+        match block {
+            Block::Heading(text) => out.push_str(&ascii(text)),
+            Block::Text(spans) => {
+                for span in spans {
+                    out.push_str(&ascii(&span.text));
+                }
+            }
+            Block::Fields(fields) => {
+                let lines: Vec<String> = fields
+                    .iter()
+                    .map(|(label, value)| format!("{}: {}", ascii(label), ascii(&value.text)))
+                    .collect();
+                out.push_str(&lines.join("\n"));
+            }
+            Block::Table(table) => out.push_str(&rows(table)),
+            Block::Bars(bars) => out.push_str(&rows(&curve(bars))),
+            Block::Gap => {}
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// The text, harmless and without typography.
+fn ascii(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in escape(text).chars() {
+        match c {
+            '×' => out.push('x'),
+            '±' => out.push_str("+/-"),
+            '≤' => out.push_str("<="),
+            '–' => out.push('-'),
+            '·' => out.push('|'),
+            '…' => out.push_str("..."),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn rows(table: &Table) -> String {
+    let header: Vec<String> = table.columns.iter().map(|(name, _)| ascii(name)).collect();
+    let body = table.rows.iter().map(|row| row.iter().map(|span| ascii(&span.text)).collect());
+    let lines: Vec<Vec<String>> = std::iter::once(header).chain(body).collect();
+    let widths: Vec<usize> = (0..table.columns.len())
+        .map(|i| lines.iter().filter_map(|line| line.get(i)).map(|cell| width(cell)).max().unwrap_or(0))
+        .collect();
+    let line = |cells: &Vec<String>| {
+        let padded: Vec<String> = cells
+            .iter()
+            .zip(&widths)
+            .zip(&table.columns)
+            .map(|((cell, width), (_, align))| match align {
+                Align::Left => pad(cell, *width),
+                Align::Right => pad_left(cell, *width),
+            })
+            .collect();
+        padded.join("  ").trim_end().to_owned()
+    };
+    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The curve as rows of `#`: `#` is certain, `.` is where jitter may reach, `*` what was drawn, `|` the cap.
+fn curve(bars: &Bars) -> Table {
+    let scale = bars.rows.iter().map(|bar| bar.high.max(bar.delay)).max().unwrap_or_default();
+    let capped = scale >= bars.cap && !scale.is_zero();
+    let [number, delay, total] = bars.labels.clone();
+    let row = |bar: &Bar| {
+        let mut cells = vec![' '; BAR];
+        let certain = share(bar.low, scale, BAR).max(usize::from(!bar.low.is_zero()));
+        cells[..certain].fill('#');
+        if bar.low < bar.high {
+            let (from, to) = (certain, share(bar.high, scale, BAR).max(1));
+            cells[from.min(to)..to].fill('.');
+            cells[share(bar.delay, scale, BAR).min(BAR - 1)] = '*';
+        }
+        let edge = if capped { "|" } else { "" };
+        vec![
+            Span::plain(bar.number.to_string()),
+            Span::plain(short(bar.delay)),
+            Span::plain(short(bar.total)),
+            Span::plain(format!("{}{edge}", cells.into_iter().collect::<String>())),
+        ]
+    };
+    Table {
+        columns: vec![
+            (number, Align::Right),
+            (delay, Align::Right),
+            (total, Align::Right),
+            (String::new(), Align::Left),
+        ],
+        rows: bars.rows.iter().map(row).collect(),
+    }
+}

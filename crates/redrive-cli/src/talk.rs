@@ -1,0 +1,61 @@
+//! Everything on stderr: notes, warnings, errors and hints. Data never passes here.
+//!
+//! Nothing that goes wrong while talking is reported: there is nobody left to tell.
+
+use std::io::Write;
+
+use redrive_policy::Lang;
+
+use crate::escape::escape;
+use crate::render::style;
+use crate::trouble::Trouble;
+use crate::view::Tone;
+
+pub(crate) struct Talk<'a> {
+    stderr: &'a mut dyn Write,
+    lang: Lang,
+    colour: bool,
+    quiet: bool,
+}
+
+impl<'a> Talk<'a> {
+    pub(crate) fn new(stderr: &'a mut dyn Write, lang: Lang, colour: bool, quiet: bool) -> Talk<'a> {
+        Talk { stderr, lang, colour, quiet }
+    }
+
+    /// Something worth knowing; `-q` silences it.
+    pub(crate) fn note(&mut self, message: &str) {
+        if !self.quiet {
+            self.line("note", Tone::Dim, message);
+        }
+    }
+
+    /// Something odd that was not stopped for; `-q` silences it.
+    pub(crate) fn warning(&mut self, message: &str) {
+        if !self.quiet {
+            self.line("warning", Tone::Warn, message);
+        }
+    }
+
+    /// Something that went wrong; always said.
+    pub(crate) fn error(&mut self, message: &str) {
+        self.line("error", Tone::Bad, message);
+    }
+
+    /// An error and its hint.
+    pub(crate) fn trouble(&mut self, trouble: &Trouble) {
+        // A broken file has many problems, one line each.
+        for line in trouble.message(self.lang).lines() {
+            self.error(line);
+        }
+        if let Some(hint) = trouble.hint(self.lang) {
+            self.line("hint", Tone::Strong, &hint);
+        }
+    }
+
+    fn line(&mut self, kind: &str, tone: Tone, message: &str) {
+        // The label is the same in both languages, so that scripts can look for it.
+        let label = if self.colour { style::paint(kind, tone) } else { kind.to_owned() };
+        let _ = writeln!(self.stderr, "{label}: {}", escape(message));
+    }
+}

@@ -1,0 +1,98 @@
+//! Our own trouble, as opposed to the failures we are asked about: what went wrong and what to do next.
+
+use std::io;
+use std::path::PathBuf;
+
+use redrive_policy::{ConfigError, Lang};
+
+use crate::exit::Exit;
+use crate::nearest::nearest;
+use crate::text::{say, text};
+
+/// Why a command line did not do what was asked.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The command line is wrong; already in the user's language.
+    Usage { message: String, hint: Option<String> },
+    /// `help` for a command that does not exist.
+    UnknownCommand { written: String, known: Vec<String> },
+    /// A flag names a policy that does not exist.
+    UnknownPolicy { written: String, known: Vec<String> },
+    /// A policy was looked up and not found.
+    NoSuchPolicy { written: String, known: Vec<String> },
+    /// Nothing was said about the failure that is to be explained.
+    NoEvidence,
+    /// A file could not be read.
+    Unreadable { path: PathBuf, source: io::Error },
+    /// The configuration in force is broken.
+    BrokenConfig(ConfigError),
+    /// There is no configuration to check.
+    NoConfig,
+    /// A labelled corpus has no usable entry.
+    EmptyCorpus,
+    /// Output could not be written.
+    Output(io::Error),
+    /// Input could not be read.
+    Input(io::Error),
+}
+
+impl Trouble {
+    pub(crate) const fn exit(&self) -> Exit {
+        match self {
+            Trouble::Usage { .. }
+            | Trouble::UnknownCommand { .. }
+            | Trouble::UnknownPolicy { .. }
+            | Trouble::NoEvidence => Exit::Usage,
+            Trouble::NoSuchPolicy { .. } | Trouble::NoConfig | Trouble::EmptyCorpus => Exit::Nothing,
+            Trouble::Unreadable { .. }
+            | Trouble::BrokenConfig(_)
+            | Trouble::Output(_)
+            | Trouble::Input(_) => Exit::Failed,
+        }
+    }
+
+    pub(crate) fn message(&self, lang: Lang) -> String {
+        match self {
+            Trouble::Usage { message, .. } => message.clone(),
+            Trouble::UnknownCommand { written, .. } => {
+                text(lang, "usage.unknown-command", &[("command", written)])
+            }
+            Trouble::UnknownPolicy { written, known } | Trouble::NoSuchPolicy { written, known } => {
+                text(lang, "trouble.unknown-policy", &[("name", written), ("names", &known.join(", "))])
+            }
+            Trouble::NoEvidence => say(lang, "trouble.no-evidence"),
+            Trouble::Unreadable { path, source } => {
+                text(lang, "trouble.unreadable", &[("path", &path.display()), ("error", source)])
+            }
+            Trouble::BrokenConfig(error) => error.describe(lang),
+            Trouble::NoConfig => say(lang, "trouble.no-config"),
+            Trouble::EmptyCorpus => say(lang, "trouble.empty-corpus"),
+            Trouble::Output(error) => text(lang, "trouble.output", &[("error", error)]),
+            Trouble::Input(error) => text(lang, "trouble.input", &[("error", error)]),
+        }
+    }
+
+    pub(crate) fn hint(&self, lang: Lang) -> Option<String> {
+        match self {
+            Trouble::Usage { hint, .. } => hint.clone(),
+            Trouble::UnknownCommand { written, known }
+            | Trouble::UnknownPolicy { written, known }
+            | Trouble::NoSuchPolicy { written, known } => {
+                let meant = nearest(written, known.iter().map(String::as_str));
+                let otherwise = match self {
+                    Trouble::UnknownCommand { .. } => "usage.see-help",
+                    _ => "trouble.hint.policies",
+                };
+                Some(meant.map_or_else(
+                    || say(lang, otherwise),
+                    |name| text(lang, "usage.did-you-mean", &[("name", &name)]),
+                ))
+            }
+            Trouble::NoEvidence => Some(say(lang, "trouble.hint.no-evidence")),
+            Trouble::BrokenConfig(_) => Some(say(lang, "trouble.hint.config")),
+            Trouble::NoConfig => Some(say(lang, "trouble.hint.no-config")),
+            Trouble::EmptyCorpus => Some(say(lang, "trouble.hint.empty-corpus")),
+            Trouble::Unreadable { .. } | Trouble::Output(_) | Trouble::Input(_) => None,
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What is wrong in a configuration file, what is odd, and what it defines.
+
+use redrive_policy::{Lang, Problem};
+use serde::Serialize;
+
+use super::{Align, Block, Page, Reader, Span, Table, Tone};
+use crate::text::{say, text};
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ConfigCheckView {
+    pub(crate) schema: &'static str,
+    pub(crate) file: String,
+    pub(crate) ok: bool,
+    pub(crate) problems: Vec<ProblemView>,
+    pub(crate) warnings: Vec<ProblemView>,
+    pub(crate) policies: Vec<String>,
+    pub(crate) rules: Vec<String>,
+}
+
+/// One thing that is wrong or odd.
+#[derive(Debug, Serialize)]
+pub(crate) struct ProblemView {
+    pub(crate) path: String,
+    pub(crate) what: String,
+    pub(crate) allowed: String,
+}
+
+impl ProblemView {
+    /// These problems in words of that language.
+    pub(crate) fn all(problems: &[Problem], lang: Lang) -> Vec<ProblemView> {
+        let view = |problem: &Problem| ProblemView {
+            path: problem.path.clone(),
+            what: problem.what(lang),
+            allowed: problem.allowed(lang),
+        };
+        problems.iter().map(view).collect()
+    }
+}
+
+impl Page for ConfigCheckView {
+    fn blocks(&self, reader: Reader) -> Vec<Block> {
+        let lang = reader.lang;
+        let verdict = if self.ok {
+            let counts: [(&str, &dyn std::fmt::Display); 3] =
+                [("file", &self.file), ("policies", &self.policies.len()), ("rules", &self.rules.len())];
+            Span::new(text(lang, "config-check.ok", &counts), Tone::Good)
+        } else {
+            Span::new(text(lang, "config-check.not-ok", &[("file", &self.file)]), Tone::Bad)
+        };
+        let mut blocks = vec![Block::Text(vec![verdict])];
+        let found = [(&self.problems, "problem", Tone::Bad), (&self.warnings, "warning", Tone::Warn)];
+        let rows: Vec<Vec<Span>> = found
+            .iter()
+            .flat_map(|(list, kind, tone)| {
+                list.iter().map(move |problem| {
+                    vec![
+                        Span::new(say(lang, &format!("config-check.{kind}")), *tone),
+                        Span::new(problem.path.clone(), Tone::Strong),
+                        Span::plain(problem.what.clone()),
+                        Span::plain(problem.allowed.clone()),
+                    ]
+                })
+            })
+            .collect();
+        if !rows.is_empty() {
+            let columns = ["kind", "path", "what", "allowed"];
+            blocks.push(Block::Table(Table {
+                columns: columns.map(|key| (say(lang, &format!("config-check.{key}")), Align::Left)).to_vec(),
+                rows,
+            }));
+        }
+        blocks
+    }
+}

@@ -1,0 +1,257 @@
+//! Policies: all of them in a list, or one with what it does about every cause.
+
+use redrive_policy::{
+    Cause, CauseSet, Class, Failure, Lang, Policy, PolicySpec, human_duration, round_to_millis,
+};
+use serde::Serialize;
+
+use super::backoff::{BackoffView, in_words};
+use super::{Align, Block, Page, Reader, Span, Table, Tone};
+use crate::text::{say, text};
+
+/// Every policy that can be named.
+#[derive(Debug, Serialize)]
+pub(crate) struct PoliciesView {
+    schema: &'static str,
+    items: Vec<PolicyItem>,
+}
+
+#[derive(Debug, Serialize)]
+struct PolicyItem {
+    name: String,
+    origin: &'static str,
+    is_default: bool,
+    max_retries: u32,
+    backoff: BackoffView,
+    retry_on: Vec<Cause>,
+    #[serde(skip)]
+    policy: Policy,
+}
+
+/// Where a policy comes from, in JSON.
+const fn origin(own: bool) -> &'static str {
+    if own { "file" } else { "preset" }
+}
+
+impl PoliciesView {
+    /// The view of these policies; `own` are those of the configuration file.
+    pub(crate) fn new(policies: Vec<Policy>, own: impl Fn(&str) -> bool, default: &str) -> PoliciesView {
+        let items = policies.into_iter().map(|policy| PolicyItem {
+            name: policy.name.clone(),
+            origin: origin(own(&policy.name)),
+            is_default: policy.name == default,
+            max_retries: policy.max_retries,
+            backoff: BackoffView::of(&policy.backoff),
+            retry_on: policy.retry_on.iter().collect(),
+            policy,
+        });
+        PoliciesView { schema: "redrive/policies.v1", items: items.collect() }
+    }
+}
+
+impl Page for PoliciesView {
+    fn blocks(&self, reader: Reader) -> Vec<Block> {
+        let lang = reader.lang;
+        let rows = self.items.iter().map(|item| {
+            let name = if item.is_default {
+                Span::new(format!("{} *", item.name), Tone::Good)
+            } else {
+                Span::new(item.name.clone(), Tone::Strong)
+            };
+            vec![
+                name,
+                Span::plain(retries_in_words(&item.policy)),
+                Span::plain(in_words(&item.policy.backoff, lang)),
+                Span::plain(causes_in_words(item.policy.retry_on, lang)),
+                Span::new(say(lang, &format!("policy.origin.{}", item.origin)), Tone::Dim),
+            ]
+        });
+        let columns = [
+            ("name", Align::Left),
+            ("retries", Align::Right),
+            ("delays", Align::Left),
+            ("retried", Align::Left),
+            ("from", Align::Left),
+        ];
+        let table = Table {
+            columns: columns.map(|(key, align)| (say(lang, &format!("policy.{key}")), align)).to_vec(),
+            rows: rows.collect(),
+        };
+        vec![Block::Table(table), Block::Text(vec![Span::new(say(lang, "policy.list-note"), Tone::Dim)])]
+    }
+}
+
+/// How many retries the causes get that are retried: `3`, or `2–5` when they differ. Crashes have a budget of
+/// their own.
+fn retries_in_words(policy: &PolicySpec) -> String {
+    let causes = policy.retry_on.minus(CauseSet::of(&[Cause::Crashed]));
+    let retries = || causes.iter().map(|cause| policy.max_retries_for(&Failure::of(cause)));
+    match (retries().min(), retries().max()) {
+        (Some(least), Some(most)) if least != most => format!("{least}–{most}"),
+        (least, _) => least.unwrap_or(0).to_string(),
+    }
+}
+
+/// A set of causes in a few words: by class where it is one, else by name.
+fn causes_in_words(causes: CauseSet, lang: Lang) -> String {
+    let transient = CauseSet::of_class(Class::Transient);
+    if causes == CauseSet::ALL {
+        return say(lang, "policy.all-causes");
+    }
+    let names = |set: CauseSet| set.iter().map(Cause::name).collect::<Vec<_>>().join(", ");
+    if !transient.minus(causes).is_empty() {
+        return names(causes);
+    }
+    let others = causes.minus(transient);
+    if others.is_empty() {
+        say(lang, "policy.transient")
+    } else {
+        text(lang, "policy.transient-and", &[("names", &names(others))])
+    }
+}
+
+/// One policy in full.
+#[derive(Debug, Serialize)]
+pub(crate) struct PolicyView {
+    schema: &'static str,
+    name: String,
+    origin: &'static str,
+    max_retries: u32,
+    backoff: BackoffView,
+    retry_on: Vec<Cause>,
+    never: Vec<Cause>,
+    crash_budget: u32,
+    max_retry_after_ms: u64,
+    on_long_retry_after: redrive_policy::LongRetryAfter,
+    entries: Vec<EntryView>,
+    causes: Vec<CauseView>,
+    #[serde(skip)]
+    policy: Policy,
+}
+
+#[derive(Debug, Serialize)]
+struct EntryView {
+    causes: Vec<Cause>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    codes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_retries: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backoff: Option<BackoffView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modification_hint: Option<String>,
+}
+
+/// What a policy does about one cause.
+#[derive(Debug, Serialize)]
+struct CauseView {
+    cause: Cause,
+    retried: bool,
+    max_retries: u32,
+    /// The delays without jitter, at most ten of them.
+    delays_ms: Vec<u64>,
+}
+
+impl PolicyView {
+    pub(crate) fn new(policy: Policy, own: bool) -> PolicyView {
+        let entries = policy.entries.iter().map(|entry| EntryView {
+            causes: entry.causes.iter().collect(),
+            codes: entry.codes.clone(),
+            max_retries: entry.max_retries,
+            backoff: entry.backoff.as_ref().map(BackoffView::of),
+            modification_hint: entry.modification_hint.as_ref().map(ToString::to_string),
+        });
+        PolicyView {
+            schema: "redrive/policy.v1",
+            name: policy.name.clone(),
+            origin: origin(own),
+            max_retries: policy.max_retries,
+            backoff: BackoffView::of(&policy.backoff),
+            retry_on: policy.retry_on.iter().collect(),
+            never: policy.never.iter().collect(),
+            crash_budget: policy.crash_budget,
+            max_retry_after_ms: round_to_millis(policy.max_retry_after),
+            on_long_retry_after: policy.on_long_retry_after,
+            entries: entries.collect(),
+            causes: Cause::ALL.iter().map(|cause| cause_view(&policy, *cause)).collect(),
+            policy,
+        }
+    }
+}
+
+fn cause_view(policy: &PolicySpec, cause: Cause) -> CauseView {
+    let failure = Failure::of(cause);
+    let retried = policy.retry_on.contains(cause);
+    let max_retries = if retried { policy.max_retries_for(&failure) } else { 0 };
+    let backoff = policy.backoff_for(&failure);
+    CauseView {
+        cause,
+        retried: retried && max_retries > 0,
+        max_retries,
+        delays_ms: (0..max_retries.min(10)).map(|n| round_to_millis(backoff.nominal(n))).collect(),
+    }
+}
+
+impl Page for PolicyView {
+    fn blocks(&self, reader: Reader) -> Vec<Block> {
+        let lang = reader.lang;
+        let policy = &self.policy;
+        let limit = text(
+            lang,
+            &format!("policy.retry-after.{}", policy.on_long_retry_after),
+            &[("limit", &human_duration(policy.max_retry_after))],
+        );
+        let fields = vec![
+            (say(lang, "policy.name"), Span::new(self.name.clone(), Tone::Strong)),
+            (say(lang, "policy.from"), Span::plain(say(lang, &format!("policy.origin.{}", self.origin)))),
+            (say(lang, "policy.retries"), Span::plain(self.max_retries.to_string())),
+            (say(lang, "policy.delays"), Span::plain(in_words(&policy.backoff, lang))),
+            (say(lang, "policy.crash-budget"), Span::plain(policy.crash_budget.to_string())),
+            ("Retry-After".to_owned(), Span::plain(limit)),
+        ];
+        vec![Block::Fields(fields), Block::Gap, Block::Table(self.causes_table(lang))]
+    }
+}
+
+impl PolicyView {
+    fn causes_table(&self, lang: Lang) -> Table {
+        let mut rows = Vec::new();
+        for view in &self.causes {
+            let failure = Failure::of(view.cause);
+            let retried = if view.retried {
+                Span::new(say(lang, "yes"), Tone::Good)
+            } else {
+                Span::new(say(lang, "no"), Tone::Bad)
+            };
+            let delays =
+                if view.retried { in_words(self.policy.backoff_for(&failure), lang) } else { "-".to_owned() };
+            rows.push(vec![
+                Span::plain(view.cause.name()),
+                retried,
+                Span::plain(view.max_retries.to_string()),
+                Span::plain(delays),
+            ]);
+            // Entries narrowed by code differ from what the cause alone gets.
+            for entry in self.policy.entries.iter().filter(|entry| !entry.codes.is_empty()) {
+                if entry.causes.contains(view.cause) {
+                    let codes = text(lang, "policy.with-codes", &[("codes", &entry.codes.join(", "))]);
+                    let max = entry.max_retries.unwrap_or(self.max_retries);
+                    let backoff = entry.backoff.as_ref().unwrap_or(&self.policy.backoff);
+                    rows.push(vec![
+                        Span::new(codes, Tone::Dim),
+                        Span::new(say(lang, "yes"), Tone::Good),
+                        Span::plain(max.to_string()),
+                        Span::plain(in_words(backoff, lang)),
+                    ]);
+                }
+            }
+        }
+        let columns = [
+            ("policy.cause", Align::Left),
+            ("policy.is-retried", Align::Left),
+            ("policy.retries", Align::Right),
+            ("policy.delays", Align::Left),
+        ];
+        Table { columns: columns.map(|(key, align)| (say(lang, key), align)).to_vec(), rows }
+    }
+}

@@ -1,0 +1,195 @@
+//! Bad input at the command line: a clear error with what is allowed, or a bounded answer; never a panic.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::ffi::OsString;
+
+use proptest::prelude::*;
+use support::{line, redrive};
+
+/// Each wrong command line, its exit code, and words its error must contain.
+#[test]
+fn what_is_wrong_is_named_with_what_is_allowed() {
+    for (command, code, words) in [
+        ("polcy list", 2, "unknown command \"polcy\""),
+        ("polcy list", 2, "hint: did you mean policy?"),
+        ("policy lst", 2, "did you mean list?"),
+        ("help polcy", 2, "did you mean policy?"),
+        ("policy list --josn", 2, "did you mean --json?"),
+        ("policy list extra", 2, "unexpected argument \"extra\""),
+        ("policy show", 2, "missing argument: <NAME>"),
+        ("policy show standrad", 3, "did you mean standard?"),
+        ("policy show nothing-like-it", 3, "redrive policy list"),
+        ("policy explain", 2, "--cause"),
+        ("policy explain --cause netwrok", 2, "did you mean network?"),
+        ("policy explain --cause netwrok", 2, "rate_limit"),
+        ("policy explain --cause network --policy nope", 2, "standard, command, api"),
+        ("policy explain --cause network --retry-count -1", 2, "from 0 to 4294967295"),
+        ("policy explain --cause network --retry-count 4294967296", 2, "from 0 to 4294967295"),
+        ("policy explain --cause network --retry-on nothing", 2, "any"),
+        ("policy explain --http-status 1000", 2, "100 to 599"),
+        ("policy delays --multiplier NaN", 2, "from 1 to 1000000"),
+        ("policy delays --multiplier inf", 2, "from 1 to 1000000"),
+        ("policy delays --multiplier -2", 2, "from 1 to 1000000"),
+        ("policy delays --multiplier 0.5", 2, "from 1 to 1000000"),
+        ("policy delays --jitter 1.5", 2, "from 0 to 1"),
+        ("policy delays --jitter -0.1", 2, "from 0 to 1"),
+        ("policy delays --initial-delay -1s", 2, "250ms"),
+        ("policy delays --initial-delay 5", 2, "250ms"),
+        ("policy delays --max-delay 99999999999999999999h", 2, "250ms"),
+        ("policy delays --count 0", 2, "from 1 to 10000"),
+        ("policy delays --count 10001", 2, "from 1 to 10000"),
+        ("policy delays --count", 2, "--count needs a value"),
+        ("policy delays --backoff exponental", 2, "did you mean exponential?"),
+        ("policy delays --seed 1 --seed 2", 2, "given twice"),
+        ("classify --jsonl --http-status 500", 2, "cannot be used together"),
+        ("classify --corpus /nonexistent/corpus.jsonl", 1, "/nonexistent/corpus.jsonl"),
+        ("--lang fr policy list", 2, "allowed are en, ja"),
+        ("--color blue policy list", 2, "allowed are auto, always, never"),
+        ("--config /nonexistent/redrive.toml policy list", 1, "/nonexistent/redrive.toml"),
+        ("config check /nonexistent/redrive.toml", 1, "/nonexistent/redrive.toml"),
+        ("config check", 3, "redrive.toml"),
+        ("demo --for soon", 2, "250ms"),
+    ] {
+        let ran = line(command).run();
+        assert_eq!(ran.code, code, "{command}: {ran}");
+        assert!(ran.stderr.starts_with("error: "), "{command}: {ran}");
+        assert!(ran.stderr.contains(words), "{command}: {ran}");
+        assert_eq!(ran.stdout, "", "{command}");
+        let japanese = line(&format!("{command} --lang ja")).run();
+        if !command.contains("--lang") {
+            assert_eq!(japanese.code, code, "{command}");
+            let first = japanese.stderr.lines().next().unwrap_or_default();
+            assert!(first.starts_with("error: ") && !first.is_ascii(), "{command}: {japanese}");
+        }
+    }
+}
+
+/// Bad input: the far ends are answered, not refused.
+#[test]
+fn the_far_ends_are_answered() {
+    for command in [
+        "policy explain --cause network --retry-count 4294967295",
+        "policy explain --cause network --max-retries 4294967295 --retry-count 4294967294",
+        "policy delays --backoff exponential --multiplier 1000000 --max-delay 5000000h --count 10000",
+        "policy delays --backoff fibonacci --initial-delay 0 --count 100",
+        "policy delays --backoff linear --initial-delay 5000000h --increment 5000000h --max-delay 5000000h",
+        "policy delays --max-delay 0 --count 3",
+    ] {
+        for form in ["--json", "--plain", "--color always"] {
+            let ran = line(&format!("{command} {form}")).run();
+            assert_eq!(ran.code, 0, "{command}: {}", ran.stderr);
+        }
+    }
+}
+
+/// R-C2: any width is drawn on, and a sane one is kept to.
+#[test]
+fn any_width_is_drawn_on() {
+    for width in [0, 1, 39, 40, 41, 57, 80, 133, 100_000] {
+        for command in
+            ["policy list", "policy show collector", "policy delays --jitter full", "config show", "-h"]
+        {
+            for lang in ["en", "ja"] {
+                let ran = line(&format!("{command} --color always --lang {lang}"))
+                    .env("REDRIVE_WIDTH", &width.to_string())
+                    .run();
+                assert_eq!(ran.code, 0, "{command} at {width}: {ran}");
+                let widest = ran.stdout.lines().map(columns).max().unwrap();
+                let limit = width.clamp(40, 160);
+                assert!(command == "-h" || limit < 80 || widest <= limit, "{command}: {widest} > {limit}");
+            }
+        }
+    }
+}
+
+/// How many columns a coloured line takes.
+fn columns(line: &str) -> usize {
+    let mut plain = String::new();
+    let mut parts = line.split('\x1b');
+    plain.push_str(parts.next().unwrap());
+    parts.for_each(|part| plain.push_str(part.split_once('m').unwrap().1));
+    unicode_width::UnicodeWidthStr::width(plain.as_str())
+}
+
+/// R-P5: an initial delay above the cap is a warning; the cap wins.
+#[test]
+fn a_first_delay_above_the_cap_is_warned_of() {
+    let ran =
+        line("policy delays --backoff constant --initial-delay 10m --max-delay 1m --count 1 --json").run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "{\"delays_ms\":[60000]}\n"));
+    assert!(ran.stderr.starts_with("warning: ") && ran.stderr.contains("1m"), "{}", ran.stderr);
+    assert_eq!(line("policy delays --initial-delay 10m --max-delay 1m --count 1 -q").run().stderr, "");
+}
+
+/// Bad input: an empty message, and bytes that are no UTF-8, are classified all the same.
+#[test]
+fn any_bytes_can_be_classified() {
+    for input in [b"".to_vec(), b"\xff\xfe\x00".to_vec(), vec![b'x'; 10 * 1024 * 1024]] {
+        let ran = line("classify --json").stdin(input.clone()).run();
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        assert_eq!(line("classify - --json --seed 1").stdin(input.clone()).run().code, 0);
+        assert!(line("classify --jsonl").stdin(input).run().stdout.lines().count() < 2);
+    }
+}
+
+/// R-C2: what came from outside cannot act on the terminal.
+#[test]
+fn terminal_escapes_in_arguments_are_written_out() {
+    for form in ["--plain", "--json", "--color=always"] {
+        let ran =
+            redrive(["policy", "explain", "--policy", "\x1b[2Jx\u{9b}", "--cause", "network", form]).run();
+        assert_eq!(ran.code, 2);
+        assert!(!ran.stderr.contains("\x1b[2J") && !ran.stderr.contains('\u{9b}'), "{:?}", ran.stderr);
+        assert!(ran.stderr.contains("\\x1b[2J"), "{:?}", ran.stderr);
+    }
+}
+
+fn word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        3 => prop::sample::select(vec![
+            "classify", "policy", "config", "demo", "help", "list", "show", "check", "explain", "delays",
+            "schema", "--json", "--plain", "--jsonl", "--cause", "--policy", "--retry-count", "--count",
+            "--backoff", "--jitter", "--max-delay", "--initial-delay", "--multiplier", "--retry-after",
+            "--http-status", "--exit-code", "--code", "--text", "--seed", "--retry-on", "--lang", "ja", "-v",
+            "-q", "--color", "always", "network", "unknown", "standard", "1s", "0", "3", "full", "--", "-",
+            "--origin", "--corpus", "--max-retries", "fibonacci", "--help", "--for", "0s",
+        ])
+        .prop_map(ToOwned::to_owned),
+        1 => any::<String>(),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Bad input: whatever is typed and piped in, there is an exit code that is documented, and no panic.
+    #[test]
+    fn no_command_line_panics(words in prop::collection::vec(word(), 0..8), stdin in any::<Vec<u8>>()) {
+        // A demo of any length would make the test sleep.
+        prop_assume!(!words.iter().any(|word| word == "demo"));
+        let ran = redrive(words).stdin(stdin).run();
+        prop_assert!(ran.code <= 4, "{ran}");
+    }
+
+    /// Bad input: no line makes the stream end early; every line that is not blank gets an answer.
+    #[test]
+    fn every_line_is_answered(lines in prop::collection::vec("[^\n]{0,60}", 0..20)) {
+        let ran = line("classify --jsonl").stdin(lines.join("\n")).run();
+        let asked = lines.iter().filter(|line| !line.trim_ascii().trim_start_matches('\u{feff}').is_empty());
+        prop_assert_eq!(ran.stdout.lines().count(), asked.count());
+    }
+}
+
+/// Bad input: an argument that is no UTF-8 is an error or read lossily, never a panic.
+#[cfg(unix)]
+#[test]
+fn arguments_need_not_be_utf8() {
+    use std::os::unix::ffi::OsStringExt;
+    let bytes = || OsString::from_vec(vec![b'a', 0xff, b'b']);
+    assert_eq!(redrive(["classify".into(), bytes()]).run().code, 0);
+    assert_eq!(redrive(["policy".into(), "show".into(), bytes()]).run().code, 2);
+    assert_eq!(redrive([bytes()]).run().code, 2);
+}

@@ -1,0 +1,216 @@
+//! What people see: stdout, stderr and exit code of each command, rich, plain and as JSON, in both languages.
+//!
+//! Delays are drawn from a seed, the clock stands still, and the width is 80.
+
+#![allow(clippy::unwrap_used, clippy::format_push_string, clippy::format_collect)]
+
+mod support;
+
+use support::{line, redrive};
+
+/// The forms that every view has.
+const FORMS: [(&str, &str); 5] = [
+    ("rich_en", "--color always"),
+    ("rich_ja", "--color always --lang ja"),
+    ("plain_en", "--plain"),
+    ("plain_ja", "--plain --lang ja"),
+    ("json", "--json"),
+];
+
+/// One snapshot with all forms of a command.
+fn check(name: &str, command: &str) {
+    let mut page = String::new();
+    for (form, flags) in FORMS {
+        let ran = line(&format!("{command} {flags}")).run();
+        page.push_str(&format!("===== {form}: redrive {command} {flags}\n{ran}\n"));
+    }
+    insta::assert_snapshot!(name, page);
+}
+
+/// R-C2
+#[test]
+fn policy_list_in_every_form() {
+    check("policy_list", "policy list");
+}
+
+/// R-C2, R-P9
+#[test]
+fn policy_show_in_every_form() {
+    check("policy_show", "policy show collector");
+}
+
+/// R-C2, R-P10
+#[test]
+fn policy_explain_in_every_form() {
+    check("policy_explain_retry", "policy explain --cause rate_limit --retry-count 2 --seed 1");
+    check("policy_explain_escalate", "policy explain --cause auth_error --http-status 401");
+    check("policy_explain_exhausted", "policy explain --cause timeout --retry-count 2");
+    check("policy_explain_retry_after", "policy explain --cause rate_limit --retry-after 30");
+    check("policy_explain_crashed", "policy explain --cause crashed --retry-count 1 --jitter none");
+}
+
+/// R-C2, R-P5: the curve is drawn.
+#[test]
+fn policy_delays_draws_its_curve() {
+    check("policy_delays", "policy delays --backoff exponential");
+    check("policy_delays_jitter", "policy delays --policy api --cause rate_limit --seed 2 --count 8");
+    check(
+        "policy_delays_above_cap",
+        "policy delays --backoff linear --initial-delay 2m --max-delay 1m --count 3",
+    );
+}
+
+/// R-C2
+#[test]
+fn config_show_in_every_form() {
+    check("config_show", "config show --origin");
+}
+
+/// R-C2: plain is ASCII, as long as the words are.
+#[test]
+fn plain_english_is_ascii() {
+    for command in [
+        "policy list",
+        "policy show collector",
+        "policy explain --cause rate_limit",
+        "policy explain --cause network --max-retries 99",
+        "policy delays --policy api --jitter 0.2",
+        "config show --origin",
+        "classify --http-status 503 -v",
+    ] {
+        let ran = line(&format!("{command} --plain")).run();
+        assert!(ran.code == 0 && ran.stdout.is_ascii(), "{ran}");
+    }
+}
+
+/// R-C2: Japanese is Japanese, down to the headings and the errors.
+#[test]
+fn help_in_both_languages() {
+    for lang in ["en", "ja"] {
+        let pages = [
+            "",
+            "classify -h",
+            "policy",
+            "policy explain --help",
+            "help policy delays",
+            "config",
+            "help demo",
+        ];
+        let page: String = pages
+            .iter()
+            .map(|command| {
+                format!("===== redrive {command}\n{}\n", line(&format!("--lang {lang} {command}")).run())
+            })
+            .collect();
+        insta::assert_snapshot!(format!("help_{lang}"), page);
+    }
+}
+
+/// R-C2: errors and hints in both languages.
+#[test]
+fn usage_errors_in_both_languages() {
+    let commands = [
+        "polcy",
+        "policy list --josn",
+        "policy show",
+        "policy show standrad",
+        "policy explain",
+        "policy explain --cause netwrok",
+        "policy delays --multiplier NaN",
+        "policy delays --jitter 2",
+        "policy delays --initial-delay 5",
+        "policy delays --count",
+        "--lang fr policy list",
+        "classify --jsonl --http-status 500",
+        "config check",
+    ];
+    for lang in ["en", "ja"] {
+        let page: String = commands
+            .iter()
+            .map(|command| {
+                format!("===== redrive {command}\n{}\n", line(command).env("REDRIVE_LANG", lang).run())
+            })
+            .collect();
+        insta::assert_snapshot!(format!("errors_{lang}"), page);
+    }
+}
+
+/// A directory with a `redrive.toml` of that text.
+fn directory(config: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("redrive.toml"), config).unwrap();
+    directory
+}
+
+/// R-P3, R-C2: a user's rule comes first and is named; what came from outside is escaped in every form.
+#[test]
+fn classify_with_a_rule_of_ones_own() {
+    let directory = directory(
+        "[[rules]]\nid = 'window'\ncause = 'api_error'\nretry = true\nreason = 'the batch window is closed'\n\
+         regex = '(?i)window closed'\n",
+    );
+    let mut page = String::new();
+    for (form, flags) in FORMS {
+        let words = ["classify", "-v", "--seed", "1", "Window closed \u{1b}[31muntil 06:00"];
+        let ran = redrive(words.into_iter().chain(flags.split(' '))).in_directory(directory.path()).run();
+        page.push_str(&format!("===== {form}\n{ran}\n"));
+    }
+    insta::assert_snapshot!("classify_own_rule", page);
+}
+
+/// R-P7: everything that is wrong in a file is shown, and the exit code says so.
+#[test]
+fn config_check_shows_everything_that_is_wrong() {
+    let directory = directory(
+        "[policies.mine]\nextends = 'standrad'\nmax_retries = -1\n[policies.mine.backoff]\nmultiplier = 0.5\n",
+    );
+    let mut page = String::new();
+    for (form, flags) in FORMS {
+        for command in ["config check", "policy list"] {
+            let command = format!("--config redrive.toml {command} {flags}");
+            let ran = line(&command).in_directory(directory.path()).run();
+            page.push_str(&format!("===== {form}: redrive {command}\n{ran}\n"));
+        }
+    }
+    insta::assert_snapshot!("config_check_broken", page);
+}
+
+/// R-P7, R-C1: the file's language, policy and store hold, and flags and variables beat them.
+#[test]
+fn a_file_is_found_upward_and_beaten_by_variables_and_flags() {
+    let directory = directory(
+        "lang = 'ja'\npolicy = 'patient'\nstore = 'sqlite:here.db'\n[policies.patient]\nextends = 'standard'\nmax_retries = 9\n",
+    );
+    let deep = directory.path().join("a").join("b");
+    std::fs::create_dir_all(&deep).unwrap();
+    let show = |flags: &str| line(&format!("config show --json {flags}")).in_directory(&deep);
+    let mut page = String::new();
+    for ran in [
+        show("").run(),
+        show("--store sqlite:flag.db --lang en").env("REDRIVE_STORE", "sqlite:env.db").run(),
+        show("").env("REDRIVE_STORE", "sqlite:env.db").env("REDRIVE_LANG", "en").run(),
+    ] {
+        page.push_str(&ran.to_string().replace(directory.path().to_str().unwrap(), "[DIR]"));
+        page.push('\n');
+    }
+    insta::assert_snapshot!("config_layers", page);
+}
+
+/// The figures of a corpus, with every miss.
+#[test]
+fn accuracy_in_every_form() {
+    let directory = tempfile::tempdir().unwrap();
+    let entries = concat!(
+        "{\"id\":\"e1\",\"text\":\"?\",\"cause\":\"unknown\",\"retry\":false,\"tricky\":true}\n",
+        "{\"id\":\"e2\",\"text\":\"\\u001b[31m??\\nand more\",\"cause\":\"network\",\"retry\":true}\n",
+        "not a label\n",
+    );
+    std::fs::write(directory.path().join("corpus.jsonl"), entries).unwrap();
+    let mut page = String::new();
+    for (form, flags) in FORMS {
+        let command = format!("classify --corpus corpus.jsonl -v {flags}");
+        let ran = line(&command).in_directory(directory.path()).run();
+        page.push_str(&format!("===== {form}: redrive {command}\n{ran}\n"));
+    }
+    insta::assert_snapshot!("accuracy", page);
+}
