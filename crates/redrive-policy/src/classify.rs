@@ -135,13 +135,13 @@ impl Classifier {
         {
             return by_book(report, candidate.rule);
         }
-        SCRATCH.with_borrow_mut(|scratch| {
-            let best = read_text(report, typed, scratch);
-            match best {
-                Some(candidate) => by_book(report, candidate.rule),
-                None => found(report, Cause::Unknown, Verdict::Unsaid, RuleId::built_in("unknown")),
-            }
-        })
+        // Rendered before the buffers are taken: an error's own words may come from code that classifies.
+        let words = report.words.render();
+        let best = SCRATCH.with_borrow_mut(|scratch| read_text(report, &words, typed, scratch));
+        match best {
+            Some(candidate) => by_book(report, candidate.rule),
+            None => found(report, Cause::Unknown, Verdict::Unsaid, RuleId::built_in("unknown")),
+        }
     }
 
     /// Recognises a failure and tells how.
@@ -156,9 +156,10 @@ impl Classifier {
             let reason = plain(&rule.reason, &rule.reason);
             return Explanation { failure, reason, matched: None, others: Vec::new() };
         }
+        let words = report.words.render();
         SCRATCH.with_borrow_mut(|scratch| {
             let typed = typed_candidate(report);
-            read_text(report, typed, scratch);
+            read_text(report, &words, typed, scratch);
             let mut all: Vec<Candidate> = scratch.hits.standing().copied().chain(typed).collect();
             all.sort_by_key(|candidate| std::cmp::Reverse((candidate.level, candidate.at)));
             let winner =
@@ -239,10 +240,14 @@ fn typed_candidate(report: &Report<'_>) -> Option<Candidate> {
 }
 
 /// Reads code and words, and gives the best candidate of all.
-fn read_text(report: &Report<'_>, typed: Option<Candidate>, scratch: &mut Scratch) -> Option<Candidate> {
-    let words = report.words.render();
+fn read_text(
+    report: &Report<'_>,
+    words: &str,
+    typed: Option<Candidate>,
+    scratch: &mut Scratch,
+) -> Option<Candidate> {
     let Scratch { normal, hits } = scratch;
-    normal.read(report.code.as_deref().unwrap_or_default(), text::both_ends(&words), BOOK.vocabulary());
+    normal.read(report.code.as_deref().unwrap_or_default(), text::both_ends(words), BOOK.vocabulary());
     hits.clear();
     BOOK.find_phrases(normal, hits);
     signal::statuses_in_text(normal, report, &BOOK, hits);

@@ -345,7 +345,8 @@ impl Decision {
                         ("max", &self.max_retries),
                     ],
                 );
-                let wait = Human(self.delay().unwrap_or_default());
+                // Rounded like `delay_ms`, so that one answer does not name two delays.
+                let wait = Human(Duration::from_millis(round_to_millis(self.delay().unwrap_or_default())));
                 let second = match delay {
                     DelaySource::Curve { curve, jitter, cap } => text(
                         lang,

@@ -89,9 +89,9 @@ fn judge(line: &str, classifier: &Classifier) -> Result<Judged, String> {
 }
 
 /// A third of the entries, picked by their ids alone, is never looked at while rules are written: those whose
-/// hex digits sum to a multiple of three.
+/// hex digits sum to a multiple of three. The letter that every id begins with is no digit.
 fn is_held_out(id: &str) -> bool {
-    id.chars().filter_map(|c| c.to_digit(16)).sum::<u32>().is_multiple_of(3)
+    id.chars().skip(1).filter_map(|c| c.to_digit(16)).sum::<u32>().is_multiple_of(3)
 }
 
 #[cfg(test)]
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_held_out_third_is_known_by_its_digits() {
-        assert!(is_held_out("e1") && is_held_out("zz") && is_held_out("x12"));
-        assert!(!is_held_out("e2") && !is_held_out("1"));
+        assert!(is_held_out("e3") && is_held_out("zz") && is_held_out("x12") && is_held_out("ec"));
+        assert!(!is_held_out("e1") && !is_held_out("e2"));
     }
 }

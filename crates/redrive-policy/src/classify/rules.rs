@@ -393,8 +393,7 @@ impl RuleBook {
     /// Finds every phrase in one pass.
     pub(crate) fn find_phrases(&self, normal: &Normal, hits: &mut Hits) {
         let Some(automaton) = &self.automaton else { return };
-        hits.reached.clear();
-        hits.reached.resize(self.slots, 0);
+        hits.begin(self.slots);
         let text = normal.text();
         for found in automaton.find_overlapping_iter(text) {
             let (start, end) = (found.start(), found.end());
@@ -403,7 +402,7 @@ impl RuleBook {
                 if phrase.parts > 1 {
                     let slot = phrase.first_slot + part;
                     if part > 0 {
-                        let previous = hits.reached[slot - 1];
+                        let previous = hits.reached(slot - 1);
                         // Needles share the space between them, hence the one byte of overlap.
                         if previous == 0 || start + 1 < previous || start.saturating_sub(previous) > MAX_GAP {
                             continue;
@@ -412,7 +411,7 @@ impl RuleBook {
                             continue;
                         }
                     }
-                    hits.reached[slot] = end;
+                    hits.reach(slot, end);
                     if part + 1 < phrase.parts {
                         continue;
                     }
@@ -454,13 +453,34 @@ impl Normal {
 pub(crate) struct Hits {
     found: Vec<Candidate>,
     vetoed: Vec<usize>,
-    reached: Vec<usize>,
+    /// How far each part of a phrase was found, and for which text: marks of earlier texts do not count, so
+    /// nothing has to be wiped between texts.
+    reached: Vec<(u32, usize)>,
+    text: u32,
 }
 
 impl Hits {
     pub(crate) fn clear(&mut self) {
         self.found.clear();
         self.vetoed.clear();
+    }
+
+    fn begin(&mut self, slots: usize) {
+        self.text = self.text.wrapping_add(1);
+        if self.text == 0 || self.reached.len() != slots {
+            self.text = 1;
+            self.reached.clear();
+            self.reached.resize(slots, (0, 0));
+        }
+    }
+
+    fn reached(&self, slot: usize) -> usize {
+        let (text, end) = self.reached[slot];
+        if text == self.text { end } else { 0 }
+    }
+
+    fn reach(&mut self, slot: usize, end: usize) {
+        self.reached[slot] = (self.text, end);
     }
 
     pub(crate) fn push(&mut self, rule: usize, level: i32, at: usize, source: Source) {
