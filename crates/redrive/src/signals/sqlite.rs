@@ -30,20 +30,15 @@ pub(super) fn note<'a>(link: &'a (dyn Error + 'static), report: &mut Report<'a>)
 /// The names that say more than their primary code does. The numbers are promised never to change.
 fn extended_name(number: i32) -> Option<&'static str> {
     Some(match number {
-        261 => "SQLITE_BUSY_RECOVERY",
         517 => "SQLITE_BUSY_SNAPSHOT",
-        773 => "SQLITE_BUSY_TIMEOUT",
         262 => "SQLITE_LOCKED_SHAREDCACHE",
         275 => "SQLITE_CONSTRAINT_CHECK",
-        531 => "SQLITE_CONSTRAINT_COMMITHOOK",
         787 => "SQLITE_CONSTRAINT_FOREIGNKEY",
-        1043 => "SQLITE_CONSTRAINT_FUNCTION",
         1299 => "SQLITE_CONSTRAINT_NOTNULL",
         1555 => "SQLITE_CONSTRAINT_PRIMARYKEY",
         1811 => "SQLITE_CONSTRAINT_TRIGGER",
         2067 => "SQLITE_CONSTRAINT_UNIQUE",
         2579 => "SQLITE_CONSTRAINT_ROWID",
-        3091 => "SQLITE_CONSTRAINT_DATATYPE",
         _ => return None,
     })
 }
