@@ -22,17 +22,24 @@
 //!
 //! # Where things are
 //! `inline` holds the whole logic without a clock or a future; [`Retry`] (futures) and [`RetryBlocking`] (blocking
-//! calls) only drive it. Other people's errors are read in `signals`, a feature per crate.
+//! calls) only drive it, and so do the tower layer `RetryLayer` (feature `tower`) and the HTTP client middleware
+//! `RetryMiddleware` (feature `reqwest-middleware`). Other people's errors are read in `signals`, a feature per crate.
 
 mod attempt;
 mod blocking;
 mod cancel;
 mod chain;
 mod chance;
+#[cfg(feature = "reqwest-middleware")]
+mod client;
+#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
+mod exchange;
 mod fail;
 mod hooks;
 mod inline;
 mod into_failure;
+#[cfg(feature = "tower")]
+mod layer;
 mod retry;
 mod signals;
 mod verbs;
@@ -41,9 +48,15 @@ pub use attempt::{Attempt, AttemptError, KEPT_ATTEMPTS, RetryError, Stop};
 pub use blocking::{RetryBlocking, RetryBlockingExt, Sleeper, ThreadSleep};
 pub use cancel::Cancel;
 pub use chain::report_chain;
+#[cfg(feature = "reqwest-middleware")]
+pub use client::RetryMiddleware;
+#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
+pub use exchange::IDEMPOTENCY_KEY;
 pub use fail::{Fail, fail};
 pub use hooks::{Hooks, OnFailure, OnRetry, OnRetryAnswer, When};
 pub use into_failure::{AnyError, By, IntoFailure, Reporter, Typed};
+#[cfg(feature = "tower")]
+pub use layer::{Exchange, HttpRequests, Requests, RetryFuture, RetryLayer, RetryService};
 pub use retry::{Retry, RetryExt};
 #[cfg(feature = "http")]
 pub use signals::http::{HttpFailure, retry_after};
