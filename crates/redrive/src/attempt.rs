@@ -12,6 +12,15 @@ use redrive_policy::{Decision, Failure, Lang, human_duration, one_line, redact};
 pub const KEPT_ATTEMPTS: usize = 256;
 
 /// One attempt that failed.
+///
+/// ```
+/// # use redrive::{Cause, Policy, RetryBlockingExt, fail};
+/// # let error = (|| Err::<(), _>(fail(Cause::AuthError, "key revoked")))
+/// #     .retry_blocking(Policy::standard()).call().unwrap_err();
+/// for attempt in error.attempts() {
+///     eprintln!("{}: {} ({}), then waited {:?}", attempt.number, attempt.error, attempt.failure.cause, attempt.delay);
+/// }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Attempt<E> {
@@ -90,6 +99,15 @@ fn human(duration: Duration) -> String {
 }
 
 /// Why no further attempt was made.
+///
+/// ```
+/// use redrive::{Cancel, Policy, RetryBlockingExt, Stop};
+///
+/// let cancel = Cancel::new();
+/// cancel.cancel();
+/// let error = (|| Ok::<_, String>(1)).retry_blocking(Policy::standard()).cancelled_by(&cancel).call().unwrap_err();
+/// assert_eq!(error.stopped(), Stop::Cancelled);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
@@ -250,10 +268,12 @@ impl<E: Error + 'static> Error for RetryError<E> {
     }
 }
 
-/// Keeps an attempt; of a long run only the first and the last ones.
-pub(crate) fn keep<E>(attempts: &mut Vec<Attempt<E>>, attempt: Attempt<E>) {
+/// Keeps an attempt, and gives it back where it is kept; of a long run only the first and the last ones stay.
+pub(crate) fn keep<E>(attempts: &mut Vec<Attempt<E>>, attempt: Attempt<E>) -> &mut Attempt<E> {
     if attempts.len() >= KEPT_ATTEMPTS {
         attempts.remove(KEPT_ATTEMPTS / 2);
     }
+    let place = attempts.len();
     attempts.push(attempt);
+    &mut attempts[place]
 }

@@ -48,6 +48,18 @@ where
 }
 
 /// Waits, and knows how late it is. A closure that takes a duration is one too, with the system's clock.
+///
+/// ```
+/// use redrive::{Cancel, Sleeper};
+/// use std::time::Duration;
+///
+/// /// A clock that moves only when somebody sleeps.
+/// struct Manual(Duration);
+/// impl Sleeper for Manual {
+///     fn sleep(&mut self, wait: Duration, _: Option<&Cancel>) { self.0 += wait }
+///     fn now(&mut self) -> Duration { self.0 }
+/// }
+/// ```
 pub trait Sleeper {
     /// Waits so long. A sleeper that can be woken returns at once when somebody cancels.
     fn sleep(&mut self, wait: Duration, cancel: Option<&Cancel>);
@@ -120,6 +132,10 @@ impl<F, S, E, R, H> RetryBlocking<F, S, E, R, H> {
         RetryBlocking { operation, sleeper, journey, terms, reporter, hooks }
     }
 
+    fn terms(&mut self) -> &mut Terms {
+        self.terms.get_or_insert_with(Box::default)
+    }
+
     fn reshape<R2, H2>(self, change: impl FnOnce(R, H) -> (R2, H2)) -> RetryBlocking<F, S, E, R2, H2> {
         let RetryBlocking { operation, sleeper, journey, terms, reporter, hooks } = self;
         let (reporter, hooks) = change(reporter, hooks);
@@ -147,7 +163,7 @@ impl<F, S, E, R, H> RetryBlocking<F, S, E, R, H> {
         loop {
             let error = match &self.terms {
                 Some(terms) if terms.is_cancelled() => {
-                    return Err(self.journey.on_cancel(Some(terms), &mut self.hooks));
+                    return Err(self.journey.on_cancel(terms, &mut self.hooks));
                 }
                 Some(terms) if terms.catch_panics => {
                     match catch_unwind(AssertUnwindSafe(&mut self.operation)) {

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_policy::{Classifier, Policy, Report, Rng, round_to_millis};
+use redrive_policy::{Classifier, History, Policy, Report, Rng, round_to_millis};
 use reqwest::{Request, Response};
 use reqwest_middleware::{Error, Middleware, Next as Rest};
 use tokio::time::Instant;
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::chain::{chain_was_never_sent, report_chain};
 use crate::chance;
 use crate::exchange::{ensure_key, may_be_done_twice, was_turned_away};
-use crate::inline::{Course, Next};
+use crate::inline::{Next, rule};
 use crate::into_failure::IntoFailure;
 use crate::signals::http::{is_failure, retry_after};
 
@@ -99,7 +99,7 @@ impl RetryMiddleware {
         &self,
         outcome: &Result<Response, Error>,
         twice: bool,
-        course: &mut Course,
+        history: &mut History,
         left: Option<Duration>,
         rng: &mut Rng,
     ) -> Option<Duration> {
@@ -122,7 +122,7 @@ impl RetryMiddleware {
                 }
         };
         let (cause, http_status) = (failure.cause.name(), failure.http_status);
-        match course.rule(&failure, left, rng, allowed) {
+        match rule(&self.policy, history, &failure, left, rng, allowed) {
             (_, Next::Wait(wait)) => {
                 let delay_ms = round_to_millis(wait);
                 tracing::debug!(cause, http_status, delay_ms, "a request failed and will be sent again");
@@ -149,7 +149,7 @@ impl Middleware for RetryMiddleware {
             ensure_key(&method, request.headers_mut());
         }
         let twice = may_be_done_twice(request.method(), request.headers());
-        let mut course = Course::new(self.policy.clone());
+        let mut history = History::default();
         let mut rng = self.seed.map_or_else(chance::fresh, Rng::seeded);
         let began = self.deadline.map(|total| (Instant::now(), total));
         loop {
@@ -162,7 +162,7 @@ impl Middleware for RetryMiddleware {
             };
             let outcome = rest.clone().run(copy, extensions).await;
             let left = began.map(|(began, total)| total.saturating_sub(began.elapsed()));
-            match self.rule(&outcome, twice, &mut course, left, &mut rng) {
+            match self.rule(&outcome, twice, &mut history, left, &mut rng) {
                 None => return outcome,
                 Some(Duration::ZERO) => {}
                 Some(wait) => {

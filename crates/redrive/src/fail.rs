@@ -81,24 +81,48 @@ impl Fail {
     }
 
     /// How long to wait before the next attempt; it is never undercut.
+    ///
+    /// ```
+    /// use redrive::{Cause, IntoFailure, fail};
+    /// use std::time::Duration;
+    /// let error = fail(Cause::RateLimit, "slow down").retry_after(Duration::from_secs(9));
+    /// assert_eq!(error.report().retry_after, Some(Duration::from_secs(9)));
+    /// ```
     pub fn retry_after(mut self, wait: Duration) -> Fail {
         self.0.retry_after = Some(wait);
         self
     }
 
     /// A machine-readable code, by which a policy may be narrowed.
+    ///
+    /// ```
+    /// use redrive::{Cause, IntoFailure, fail};
+    /// assert_eq!(fail(Cause::RateLimit, "slow down").code("SlowDown").report().code.as_deref(), Some("SlowDown"));
+    /// ```
     pub fn code(mut self, code: impl Into<Cow<'static, str>>) -> Fail {
         self.0.code = Some(code.into());
         self
     }
 
     /// What the next attempt may want to know.
+    ///
+    /// ```
+    /// use redrive::{Cause, Details, fail};
+    /// let missing = Details { detected_issues: vec!["page 7 is missing".into()], ..Details::default() };
+    /// let error = fail(Cause::Incomplete, "half a report").details(missing);
+    /// ```
     pub fn details(mut self, details: Details) -> Fail {
         self.0.details = Some(Arc::new(details));
         self
     }
 
     /// The error behind it.
+    ///
+    /// ```
+    /// use redrive::{Cause, fail};
+    /// let error = fail(Cause::ValidationError, "no amount").because("".parse::<u32>().unwrap_err());
+    /// assert!(std::error::Error::source(&error).is_some());
+    /// ```
     pub fn because(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Fail {
         self.0.source = Some(source.into());
         self

@@ -44,43 +44,27 @@ pub(crate) enum Next<S> {
     Stop(S),
 }
 
-/// Where a piece of work stands under its policy: all that is needed to rule on the next failure.
-#[derive(Debug)]
-pub(crate) struct Course {
-    pub(crate) policy: Policy,
-    history: History,
-}
-
-impl Course {
-    pub(crate) fn new(policy: Policy) -> Course {
-        Course { policy, history: History::default() }
+/// Rules on a failure, and records it when it is retried. `left` is the time until the deadline, if there is one;
+/// `allowed` has the last say.
+pub(crate) fn rule(
+    policy: &Policy,
+    history: &mut History,
+    failure: &Failure,
+    left: Option<Duration>,
+    rng: &mut Rng,
+    allowed: impl FnOnce() -> bool,
+) -> (Decision, Next<Verdict>) {
+    let decision = decide(policy, failure, history, rng);
+    let Some(wait) = decision.delay() else { return (decision, Next::Stop(Verdict::Decided)) };
+    // An attempt that may take no time at all is none: at the deadline is past it.
+    if left.is_some_and(|left| wait >= left) {
+        return (decision, Next::Stop(Verdict::Late(wait)));
     }
-
-    /// Rules on a failure. `left` is the time until the deadline, if there is one.
-    pub(crate) fn rule(
-        &mut self,
-        failure: &Failure,
-        left: Option<Duration>,
-        rng: &mut Rng,
-        allowed: impl FnOnce() -> bool,
-    ) -> (Decision, Next<Verdict>) {
-        let decision = decide(&self.policy, failure, &self.history, rng);
-        let Some(wait) = decision.delay() else { return (decision, Next::Stop(Verdict::Decided)) };
-        if !allowed() {
-            return (decision, Next::Stop(Verdict::Vetoed));
-        }
-        // An attempt that may take no time at all is none: at the deadline is past it.
-        if left.is_some_and(|left| wait >= left) {
-            return (decision, Next::Stop(Verdict::Late(wait)));
-        }
-        self.history.record(&decision);
-        (decision, Next::Wait(wait))
+    if !allowed() {
+        return (decision, Next::Stop(Verdict::Vetoed));
     }
-
-    /// The decision about work that somebody cancelled.
-    pub(crate) fn cancelled(&self) -> Decision {
-        decide(&self.policy, &cancelled(), &self.history, &mut Rng::seeded(0))
-    }
+    history.record(&decision);
+    (decision, Next::Wait(wait))
 }
 
 /// Why the machine stops, before the drivers add what they know.
@@ -91,26 +75,41 @@ pub(crate) enum Verdict {
     Late(Duration),
 }
 
-/// A course with the attempts that were made on it.
+/// A policy and what became of the attempts under it. Nothing but the policy until the first failure, so that a
+/// call that succeeds moves and drops next to nothing.
 #[derive(Debug)]
 pub(crate) struct Journey<E> {
-    course: Course,
+    policy: Policy,
+    trail: Option<Box<Trail<E>>>,
+}
+
+/// The attempts so far.
+#[derive(Debug)]
+struct Trail<E> {
+    history: History,
     made: u32,
     attempts: Vec<Attempt<E>>,
+}
+
+impl<E> Trail<E> {
+    fn new() -> Trail<E> {
+        Trail { history: History::default(), made: 0, attempts: Vec::new() }
+    }
 }
 
 impl<E> Journey<E> {
     #[inline]
     pub(crate) fn new(policy: Policy) -> Journey<E> {
-        Journey { course: Course::new(policy), made: 0, attempts: Vec::new() }
+        Journey { policy, trail: None }
     }
 
     /// How many attempts have ended.
     pub(crate) fn made(&self) -> u32 {
-        self.made
+        self.trail.as_ref().map_or(0, |trail| trail.made)
     }
 
     /// An attempt has failed: what next?
+    #[inline(never)]
     pub(crate) fn on_failure<R: Reporter<E>, H: Hooks<E>>(
         &mut self,
         error: AttemptError<E>,
@@ -119,8 +118,9 @@ impl<E> Journey<E> {
         reporter: &R,
         hooks: &mut H,
     ) -> Next<RetryError<E>> {
-        self.made = self.made.saturating_add(1);
-        let number = self.made;
+        let trail = self.trail.get_or_insert_with(|| Box::new(Trail::new()));
+        trail.made = trail.made.saturating_add(1);
+        let number = trail.made;
         let (mut own_rng, name, deadline, classifier, seeded) = match terms {
             None => (chance::fresh(), None, None, None, None),
             Some(terms) => (
@@ -140,12 +140,10 @@ impl<E> Journey<E> {
         let was_cancelled = matches!(error, AttemptError::Cancelled);
         // Neither is followed by an attempt, whatever a policy says about the cause.
         let left = if past_deadline || was_cancelled { Some(Duration::ZERO) } else { left };
-        keep(&mut self.attempts, Attempt { number, error, failure, delay: None });
-        let last = self.attempts.len() - 1;
-        let attempt = &mut self.attempts[last];
+        let attempt = keep(&mut trail.attempts, Attempt { number, error, failure, delay: None });
+        let rng = seeded.unwrap_or(&mut own_rng);
         let (decision, next) =
-            self.course
-                .rule(&attempt.failure, left, seeded.unwrap_or(&mut own_rng), || hooks.allows(attempt));
+            rule(&self.policy, &mut trail.history, &attempt.failure, left, rng, || hooks.allows(attempt));
         let verdict = match next {
             Next::Wait(delay) => {
                 attempt.delay = Some(delay);
@@ -158,7 +156,7 @@ impl<E> Journey<E> {
                     "an attempt failed and will be made again"
                 );
                 if let Some(policy) = hooks.on_retry(number, &attempt.failure, delay) {
-                    self.course.policy = policy;
+                    self.policy = policy;
                 }
                 return Next::Wait(delay);
             }
@@ -177,9 +175,10 @@ impl<E> Journey<E> {
 
     /// Somebody cancelled while no attempt was running.
     #[cold]
-    pub(crate) fn on_cancel<H: Hooks<E>>(&mut self, terms: Option<&Terms>, hooks: &mut H) -> RetryError<E> {
-        let decision = self.course.cancelled();
-        self.end(terms.and_then(|terms| terms.name.clone()), decision, Stop::Cancelled, hooks)
+    pub(crate) fn on_cancel<H: Hooks<E>>(&mut self, terms: &Terms, hooks: &mut H) -> RetryError<E> {
+        let history = self.trail.as_ref().map_or_else(History::default, |trail| trail.history);
+        let decision = decide(&self.policy, &cancelled(), &history, &mut Rng::seeded(0));
+        self.end(terms.name.clone(), decision, Stop::Cancelled, hooks)
     }
 
     #[cold]
@@ -190,15 +189,16 @@ impl<E> Journey<E> {
         stop: Stop,
         hooks: &mut H,
     ) -> RetryError<E> {
+        let (made, attempts) =
+            self.trail.take().map_or((0, Vec::new()), |trail| (trail.made, trail.attempts));
         tracing::debug!(
             name = name.as_deref(),
-            attempts = self.made,
+            attempts = made,
             cause = decision.cause.map(Cause::name),
             stop = ?stop,
             "gave up"
         );
-        let attempts = std::mem::take(&mut self.attempts);
-        let error = RetryError::new(name, self.made, attempts, decision, stop);
+        let error = RetryError::new(name, made, attempts, decision, stop);
         hooks.on_failure(&error);
         error
     }

@@ -6,8 +6,9 @@
 use std::error::Error;
 use std::fmt;
 
-use redrive_policy::Report;
+use redrive_policy::{Cause, Report, Verdict};
 
+use crate::attempt::{AttemptError, RetryError, Stop};
 use crate::chain::{chain_was_never_sent, report_chain};
 use crate::fail::Fail;
 
@@ -86,9 +87,9 @@ impl IntoFailure for String {
     }
 }
 
-impl IntoFailure for &str {
+impl IntoFailure for str {
     fn report(&self) -> Report<'_> {
-        Report::text(*self)
+        Report::text(self)
     }
 }
 
@@ -98,23 +99,57 @@ impl IntoFailure for std::borrow::Cow<'_, str> {
     }
 }
 
-impl IntoFailure for Box<dyn Error + Send + Sync> {
+impl IntoFailure for dyn Error + Send + Sync {
     fn report(&self) -> Report<'_> {
-        report_chain(self.as_ref())
+        report_chain(self)
     }
 
     fn never_sent(&self) -> bool {
-        chain_was_never_sent(self.as_ref())
+        chain_was_never_sent(self)
     }
 }
 
-impl IntoFailure for Box<dyn Error> {
+impl IntoFailure for dyn Error {
     fn report(&self) -> Report<'_> {
-        report_chain(self.as_ref())
+        report_chain(self)
     }
 
     fn never_sent(&self) -> bool {
-        chain_was_never_sent(self.as_ref())
+        chain_was_never_sent(self)
+    }
+}
+
+/// A pointer to an error knows what the error knows.
+macro_rules! by_pointer {
+    ($($pointer:ty),+) => {$(
+        impl<E: IntoFailure + ?Sized> IntoFailure for $pointer {
+            fn report(&self) -> Report<'_> {
+                (**self).report()
+            }
+
+            fn never_sent(&self) -> bool {
+                (**self).never_sent()
+            }
+        }
+    )+};
+}
+
+by_pointer!(&E, Box<E>, std::sync::Arc<E>, std::rc::Rc<E>);
+
+/// A retry inside a retry: what the last attempt of the inner one ended with.
+impl<E: IntoFailure> IntoFailure for RetryError<E> {
+    fn report(&self) -> Report<'_> {
+        let said = |cause| Report { said: Some((cause, Verdict::Unsaid)), ..Report::default() };
+        match self.last().map(|attempt| (&attempt.error, &attempt.failure)) {
+            _ if self.stopped() == Stop::Cancelled => said(Cause::Cancelled),
+            Some((AttemptError::Failed(error), _)) => error.report(),
+            Some((_, failure)) => said(failure.cause),
+            None => said(Cause::Unknown),
+        }
+    }
+
+    fn never_sent(&self) -> bool {
+        self.attempts().iter().all(|attempt| attempt.error.error().is_some_and(E::never_sent))
     }
 }
 
@@ -159,6 +194,11 @@ impl<E: Error> Error for AnyError<E> {
 }
 
 /// Reads evidence out of an error: by its own [`IntoFailure`] or by a closure.
+///
+/// ```
+/// use redrive::{Reporter, Typed};
+/// assert_eq!(Typed.report(&"no route to host").words.render(), "no route to host");
+/// ```
 pub trait Reporter<E> {
     /// What is known about this error.
     fn report<'a>(&self, error: &'a E) -> Report<'a>;

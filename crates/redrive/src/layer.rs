@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use redrive_policy::{Classifier, Policy, Report, Rng, round_to_millis};
+use redrive_policy::{Classifier, History, Policy, Report, Rng, round_to_millis};
 use tokio::time::{Instant, Sleep};
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::chance;
 use crate::exchange::{ensure_key, may_be_done_twice, was_turned_away};
-use crate::inline::{Course, Next};
+use crate::inline::{Next, rule};
 use crate::into_failure::IntoFailure;
 use crate::signals::http::{is_failure, retry_after};
 
@@ -177,6 +177,11 @@ impl<X> RetryLayer<X> {
     }
 
     /// Begins no wait that would end so long after the request came in.
+    ///
+    /// ```
+    /// # use redrive::{Policy, RetryLayer}; use std::time::Duration;
+    /// let layer = RetryLayer::new(Policy::standard()).deadline(Duration::from_secs(20)).seed(7);
+    /// ```
     pub fn deadline(mut self, total: Duration) -> RetryLayer<X> {
         self.plan.deadline = Some(total);
         self
@@ -236,7 +241,7 @@ where
         RetryFuture {
             service,
             original,
-            course: Course::new(plan.policy.clone()),
+            history: History::default(),
             rng: plan.seed.map(Rng::seeded),
             began: plan.deadline.map(|_| Instant::now()),
             plan,
@@ -251,7 +256,7 @@ pin_project! {
     pub struct RetryFuture<S: Service<Req>, X, Req> {
         service: S,
         original: Option<Req>,
-        course: Course,
+        history: History,
         rng: Option<Rng>,
         began: Option<Instant>,
         plan: Arc<Plan<X>>,
@@ -287,7 +292,7 @@ where
                         (Some(total), Some(began)) => Some(total.saturating_sub(began.elapsed())),
                         _ => None,
                     };
-                    let wait = this.plan.rule(&outcome, original, this.course, left, this.rng);
+                    let wait = this.plan.rule(&outcome, original, this.history, left, this.rng);
                     match wait {
                         None => return Poll::Ready(outcome),
                         Some(Duration::ZERO) => this.phase.set(Phase::Readying),
@@ -320,7 +325,7 @@ impl<X> Plan<X> {
         &self,
         outcome: &Result<Res, E>,
         request: &Req,
-        course: &mut Course,
+        history: &mut History,
         left: Option<Duration>,
         rng: &mut Option<Rng>,
     ) -> Option<Duration>
@@ -332,7 +337,7 @@ impl<X> Plan<X> {
         let failure = classifier.classify(&report);
         let rng = rng.get_or_insert_with(chance::fresh);
         let allowed = || self.exchange.may_repeat(request, outcome.as_ref());
-        match course.rule(&failure, left, rng, allowed) {
+        match rule(&self.policy, history, &failure, left, rng, allowed) {
             (_, Next::Wait(wait)) => {
                 tracing::debug!(
                     cause = failure.cause.name(),

@@ -57,7 +57,6 @@ where
             operation: self,
             journey: Journey::new(policy.into()),
             terms: None,
-            watch: None,
             reporter: Typed,
             hooks: (),
             phase: Phase::Idle,
@@ -71,8 +70,7 @@ pin_project! {
     pub struct Retry<F, Fut, E, R = Typed, H = ()> {
         operation: F,
         journey: Journey<E>,
-        terms: Option<Box<Terms>>,
-        watch: Option<Box<Watch>>,
+        terms: Option<Box<Watched>>,
         reporter: R,
         hooks: H,
         #[pin]
@@ -90,11 +88,24 @@ pin_project! {
     }
 }
 
+/// The terms of a retry, and the watch that sees to them once it has begun.
+#[derive(Debug, Default)]
+struct Watched {
+    terms: Terms,
+    watch: Option<Watch>,
+}
+
+impl Watched {
+    fn left(&self) -> Option<Duration> {
+        self.watch.as_ref().and_then(|watch| watch.left(&self.terms))
+    }
+}
+
 /// The clock and the timers of a retry that has terms.
 #[derive(Debug)]
 struct Watch {
-    began: Instant,
-    attempt_began: Instant,
+    /// When the whole and when the running attempt began; no clock is read when no time limits either.
+    began: Option<(Instant, Instant)>,
     /// Rings when the running attempt must end. Set only once the attempt has to be waited for.
     alarm: Option<Pin<Box<Sleep>>>,
     cancelled: Option<Pin<Box<OwnedNotified>>>,
@@ -118,14 +129,15 @@ impl<E> From<Interrupt> for AttemptError<E> {
 }
 
 impl Watch {
-    fn new() -> Watch {
-        let now = Instant::now();
-        Watch { began: now, attempt_began: now, alarm: None, cancelled: None }
+    fn new(timed: bool) -> Watch {
+        let began = timed.then(Instant::now).map(|now| (now, now));
+        Watch { began, alarm: None, cancelled: None }
     }
 
     /// The time until the deadline.
     fn left(&self, terms: &Terms) -> Option<Duration> {
-        terms.deadline.map(|deadline| deadline.saturating_sub(self.began.elapsed()))
+        let (began, _) = self.began?;
+        terms.deadline.map(|deadline| deadline.saturating_sub(began.elapsed()))
     }
 
     /// Ready as soon as somebody cancels; registers for being woken.
@@ -141,9 +153,9 @@ impl Watch {
         if self.poll_cancelled(terms, cx).is_ready() {
             return Poll::Ready(Interrupt::Cancelled);
         }
-        let attempt_began = self.attempt_began;
+        let Some((began, attempt_began)) = self.began else { return Poll::Pending };
         let by_timeout = terms.timeout.and_then(|limit| attempt_began.checked_add(limit));
-        let by_deadline = terms.deadline.and_then(|deadline| self.began.checked_add(deadline));
+        let by_deadline = terms.deadline.and_then(|deadline| began.checked_add(deadline));
         let Some(end) = by_timeout.into_iter().chain(by_deadline).min() else { return Poll::Pending };
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));
         ready!(alarm.as_mut().poll(cx));
@@ -175,21 +187,21 @@ where
                         this.phase.set(Phase::Running { attempt });
                         continue;
                     }
-                    Some(terms) => match begin(terms, this.watch, this.operation) {
+                    Some(watched) => match begin(watched, this.operation) {
                         Begun::Attempt(attempt) => {
                             this.phase.set(Phase::Running { attempt });
                             continue;
                         }
                         Begun::Cancelled => {
-                            return Poll::Ready(Err(this.journey.on_cancel(Some(terms), this.hooks)));
+                            return Poll::Ready(Err(this.journey.on_cancel(&watched.terms, this.hooks)));
                         }
                         Begun::Panicked(error) => error,
                     },
                 },
                 PhaseProjection::Running { attempt } => {
-                    let outcome = match (this.terms.as_deref(), this.watch.as_deref_mut()) {
-                        (Some(terms), Some(watch)) => ready!(poll_watched(attempt, terms, watch, cx)),
-                        _ => ready!(attempt.poll(cx)).map_err(AttemptError::Failed),
+                    let outcome = match this.terms.as_deref_mut() {
+                        Some(watched) => ready!(poll_watched(attempt, watched, cx)),
+                        None => ready!(attempt.poll(cx)).map_err(AttemptError::Failed),
                     };
                     match outcome {
                         Ok(value) => return Poll::Ready(Ok(value)),
@@ -197,11 +209,11 @@ where
                     }
                 }
                 PhaseProjection::Waiting { sleep } => {
-                    if let (Some(terms), Some(watch)) = (this.terms.as_deref(), this.watch.as_deref_mut())
+                    if let Some(Watched { terms, watch: Some(watch) }) = this.terms.as_deref_mut()
                         && watch.poll_cancelled(terms, cx).is_ready()
                     {
                         this.phase.set(Phase::Idle);
-                        return Poll::Ready(Err(this.journey.on_cancel(Some(terms), this.hooks)));
+                        return Poll::Ready(Err(this.journey.on_cancel(terms, this.hooks)));
                     }
                     ready!(sleep.as_mut().poll(cx));
                     this.phase.set(Phase::Idle);
@@ -210,12 +222,9 @@ where
             };
             // The attempt is over: what it holds is let go before anybody waits.
             this.phase.set(Phase::Idle);
-            let left = match (this.terms.as_deref(), this.watch.as_deref()) {
-                (Some(terms), Some(watch)) => watch.left(terms),
-                _ => None,
-            };
-            let next =
-                this.journey.on_failure(ended, left, this.terms.as_deref_mut(), this.reporter, this.hooks);
+            let left = this.terms.as_ref().and_then(|watched| watched.left());
+            let terms = this.terms.as_deref_mut().map(|watched| &mut watched.terms);
+            let next = this.journey.on_failure(ended, left, terms, this.reporter, this.hooks);
             match next {
                 Next::Stop(error) => return Poll::Ready(Err(error)),
                 Next::Wait(Duration::ZERO) => {
@@ -239,24 +248,23 @@ enum Begun<Fut, E> {
     Cancelled,
 }
 
-fn begin<F, Fut, E>(terms: &Terms, watch: &mut Option<Box<Watch>>, operation: &mut F) -> Begun<Fut, E>
+fn begin<F, Fut, E>(watched: &mut Watched, operation: &mut F) -> Begun<Fut, E>
 where
     F: FnMut() -> Fut,
 {
+    let Watched { terms, watch } = watched;
     if terms.is_cancelled() {
         return Begun::Cancelled;
     }
     let timed = terms.timeout.is_some() || terms.deadline.is_some();
     match watch {
         Some(watch) => {
-            if timed {
-                watch.attempt_began = Instant::now();
+            if let Some((_, attempt_began)) = &mut watch.began {
+                *attempt_began = Instant::now();
             }
             watch.alarm = None;
         }
-        None if timed || terms.cancel.is_some() || terms.catch_panics => {
-            *watch = Some(Box::new(Watch::new()));
-        }
+        None if timed || terms.cancel.is_some() => *watch = Some(Watch::new(timed)),
         None => {}
     }
     if !terms.catch_panics {
@@ -271,10 +279,10 @@ where
 /// Polls a running attempt, then whatever may end it: a result that is there counts, however late.
 fn poll_watched<T, E, Fut: Future<Output = Result<T, E>>>(
     attempt: Pin<&mut Fut>,
-    terms: &Terms,
-    watch: &mut Watch,
+    watched: &mut Watched,
     cx: &mut Context<'_>,
 ) -> Poll<Result<T, AttemptError<E>>> {
+    let Watched { terms, watch } = watched;
     let polled = if terms.catch_panics {
         match catch_unwind(AssertUnwindSafe(|| attempt.poll(cx))) {
             Ok(polled) => polled,
@@ -286,9 +294,12 @@ fn poll_watched<T, E, Fut: Future<Output = Result<T, E>>>(
     } else {
         attempt.poll(cx)
     };
-    match polled {
-        Poll::Ready(outcome) => Poll::Ready(outcome.map_err(AttemptError::Failed)),
-        Poll::Pending => watch.poll_interrupt(terms, cx).map(|interrupt| Err(interrupt.into())),
+    match (polled, watch) {
+        (Poll::Ready(outcome), _) => Poll::Ready(outcome.map_err(AttemptError::Failed)),
+        (Poll::Pending, Some(watch)) => {
+            watch.poll_interrupt(terms, cx).map(|interrupt| Err(interrupt.into()))
+        }
+        (Poll::Pending, None) => Poll::Pending,
     }
 }
 
@@ -322,10 +333,14 @@ impl<F, Fut, E, R, H> Retry<F, Fut, E, R, H> {
         self
     }
 
+    fn terms(&mut self) -> &mut Terms {
+        &mut self.terms.get_or_insert_with(Box::default).terms
+    }
+
     fn reshape<R2, H2>(self, change: impl FnOnce(R, H) -> (R2, H2)) -> Retry<F, Fut, E, R2, H2> {
-        let Retry { operation, journey, terms, watch, reporter, hooks, phase } = self;
+        let Retry { operation, journey, terms, reporter, hooks, phase } = self;
         let (reporter, hooks) = change(reporter, hooks);
-        Retry { operation, journey, terms, watch, reporter, hooks, phase }
+        Retry { operation, journey, terms, reporter, hooks, phase }
     }
 }
 

@@ -1,14 +1,10 @@
 //! The verbs that both builders share, written once.
 //!
-//! A builder has the fields `journey`, `terms`, `reporter` and `hooks`, and `reshape`, which puts another reporter
-//! and other hooks into it. The two literals open and close the doc examples around the verb that is shown.
+//! A builder has `terms`, which gives its terms to be written into, and `reshape`, which puts another reporter and
+//! other hooks into it. The two literals open and close the doc examples around the verb that is shown.
 
 macro_rules! shared_verbs {
     ($open:literal, $close:literal) => {
-        fn terms(&mut self) -> &mut Terms {
-            self.terms.get_or_insert_with(Box::default)
-        }
-
         /// What the work is called in messages and logs.
         ///
         /// ```

@@ -515,3 +515,23 @@ fn the_future_is_send() {
             .on_failure(|_| ()),
     );
 }
+
+/// A retry inside a retry is judged by what its last attempt ended with.
+#[tokio::test(start_paused = true)]
+async fn a_retry_inside_a_retry_is_understood() {
+    let made = Cell::new(0);
+    let inner = async |cause| {
+        (|| async {
+            made.set(made.get() + 1);
+            Err::<(), _>(fail(cause, "no"))
+        })
+        .retry(at_once(1))
+        .await
+    };
+    let outer = (|| inner(Cause::Network)).retry(at_once(2)).await.unwrap_err();
+    assert_eq!((outer.attempts_made(), made.get()), (3, 6));
+    made.set(0);
+    let outer = (|| inner(Cause::AuthError)).retry(at_once(2)).await.unwrap_err();
+    assert_eq!((outer.attempts_made(), made.get()), (1, 1));
+    assert_eq!(outer.last().unwrap().failure.cause, Cause::AuthError);
+}
