@@ -7,11 +7,9 @@
 //! Peers are told nothing about their errors and retry all of them. redrive reads the status out of the error,
 //! classifies it, decides by cause, and keeps every attempt.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::future::ready;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use backon::{BlockingRetryable, ConstantBuilder, ExponentialBuilder, Retryable};
@@ -21,25 +19,6 @@ use redrive::{
 };
 use redrive_policy::{Factor, History, decide};
 use tower::{Layer, Service, ServiceExt};
-
-/// Counts what is allocated and passes it on.
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 /// An error with a typed signal and nothing else.
 #[derive(Debug, Clone, Copy)]
@@ -266,13 +245,9 @@ fn main() {
         ["allocations"] => {
             for part in PARTS {
                 run_part(part, 10);
-                let before = ALLOCATIONS.load(Ordering::Relaxed);
-                run_part(part, 1_000);
-                let setup = ALLOCATIONS.load(Ordering::Relaxed);
-                run_part(part, 2_000);
-                let after = ALLOCATIONS.load(Ordering::Relaxed);
                 // The difference of two lengths, so that what is allocated once before the rounds cancels out.
-                let more = (after - setup) - (setup - before);
+                let count = |n| allocation_counter::measure(|| run_part(part, n)).count_total;
+                let more = count(2_000) - count(1_000);
                 println!("{part:<46} {more:>6} allocations in 1000 rounds");
             }
         }

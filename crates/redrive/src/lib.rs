@@ -20,6 +20,11 @@
 //! # });
 //! ```
 //!
+//! # Features
+//! None is on by default. `anyhow`, `http`, `hyper`, `hyper-util`, `reqwest`, `rusqlite`, `serde_json`, `tokio-postgres` and
+//! `toml` read typed signals out of the errors of the crate they are named after; `tower` and `reqwest-middleware`
+//! add a layer and a client middleware over the same policy.
+//!
 //! # Where things are
 //! `inline` holds the whole logic without a clock or a future; [`Retry`] (futures) and [`RetryBlocking`] (blocking
 //! calls) only drive it, and so do the tower layer `RetryLayer` (feature `tower`) and the HTTP client middleware

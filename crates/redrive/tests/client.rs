@@ -8,7 +8,9 @@
 mod support;
 
 use redrive::{Backoff, Curve, IDEMPOTENCY_KEY, IntoFailure, Policy, RetryMiddleware};
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
+use reqwest::{Request, Response};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next, Result};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::{BROKEN, BUSY, OK, serve};
@@ -113,6 +115,34 @@ async fn a_streamed_body_is_sent_once_and_the_log_says_why() {
     assert!(log.iter().any(|line| line.contains("it gets one attempt")), "{log:?}");
 }
 
+/// A server in the place of the network: turns the first request away for 33 seconds.
+#[derive(Default)]
+struct TurnsAway(Mutex<u32>);
+
+#[async_trait::async_trait]
+impl Middleware for TurnsAway {
+    async fn handle(&self, _: Request, _: &mut http::Extensions, _: Next<'_>) -> Result<Response> {
+        let mut calls = self.0.lock().unwrap();
+        *calls += 1;
+        let answer = http::Response::builder();
+        let answer =
+            if *calls == 1 { answer.status(429).header("retry-after", "33") } else { answer.status(200) };
+        Ok(answer.body("").unwrap().into())
+    }
+}
+
+/// R-P11: a Retry-After is waited out, also by a POST without a key: 429 says that it was not processed.
+#[tokio::test(start_paused = true)]
+async fn a_retry_after_is_waited_out() {
+    let began = tokio::time::Instant::now();
+    let client = ClientBuilder::new(reqwest::Client::new())
+        .with(RetryMiddleware::new(Policy::standard()))
+        .with(TurnsAway::default())
+        .build();
+    let answer = client.post("http://bank.invalid/").body("{}").send().await.unwrap();
+    assert_eq!((answer.status().as_u16(), began.elapsed()), (200, Duration::from_secs(33)));
+}
+
 /// R-P11: a Retry-After that would pass the deadline ends it; else it is obeyed.
 #[tokio::test]
 async fn a_retry_after_beyond_the_deadline_ends_it() {
@@ -122,11 +152,32 @@ async fn a_retry_after_beyond_the_deadline_ends_it() {
     assert_eq!((answer.status().as_u16(), requests.iter().count()), (503, 1));
 }
 
+/// Counts the requests that pass.
+struct Counts(Arc<AtomicU32>);
+
+#[async_trait::async_trait]
+impl Middleware for Counts {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut http::Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        next.run(request, extensions).await
+    }
+}
+
 /// A refused connection proves that nothing was processed: even a POST is tried again, and the error is known.
 #[tokio::test]
 async fn a_refused_connection_is_tried_again() {
-    let url = format!("http://{}/", support::refusing());
-    let error = client(RetryMiddleware::new(at_once())).post(url).body("{}").send().await.unwrap_err();
+    let sent = Arc::new(AtomicU32::new(0));
+    let client = ClientBuilder::new(reqwest::Client::builder().no_proxy().build().unwrap())
+        .with(RetryMiddleware::new(at_once()))
+        .with(Counts(sent.clone()))
+        .build();
+    let error = client.post(format!("http://{}/", support::refusing())).body("{}").send().await.unwrap_err();
     assert!(error.never_sent());
     assert_eq!(error.report().code.as_deref(), Some("ECONNREFUSED"));
+    assert_eq!(sent.load(Ordering::Relaxed), 4);
 }
