@@ -26,6 +26,8 @@ pub const TEXT_BOUND: usize = 16 * 1024;
 const BEFORE_LAST_CAUSE: i32 = 25;
 /// How much more the words of a machine-readable code count than the same words in prose.
 const IN_CODE: i32 = 10;
+/// How much less words count inside the name of an exception than in its message.
+const IN_NAME: i32 = 8;
 /// How much less a status counts that was read out of the text.
 const STATUS_IN_TEXT: i32 = 8;
 

@@ -12,7 +12,7 @@ use regex::Regex;
 use serde::Deserialize;
 
 use super::text::Normal;
-use super::{BEFORE_LAST_CAUSE, Candidate, IN_CODE, Source};
+use super::{BEFORE_LAST_CAUSE, Candidate, IN_CODE, IN_NAME, Source};
 use crate::cause::Cause;
 use crate::failure::{Report, RuleId, Verdict};
 
@@ -422,9 +422,11 @@ impl RuleBook {
                     hits.vetoed.push(phrase.rule);
                     continue;
                 }
+                // The name of an exception is less telling than what it says.
+                let in_name = phrase.role == Role::Words && normal.in_name(start, end);
                 hits.found.push(Candidate {
                     rule: phrase.rule,
-                    level: phrase.level + normal.weight(start, end),
+                    level: phrase.level + normal.weight(start, end) - if in_name { IN_NAME } else { 0 },
                     at: end,
                     source: Source::Text { start, end },
                 });

@@ -213,16 +213,27 @@ impl Normal {
     /// Whether a hit says anything where it stands: a single word not inside an identifier, words not inside
     /// the name of a thing, and a code only as a whole identifier.
     pub(super) fn counts(&self, start: usize, end: usize, single_word: bool, code: bool) -> bool {
-        let (start, end) = (start + 1, end - 1);
-        let after = self.names.partition_point(|(name, _)| name.end <= start);
-        let inside = self.names.get(after).filter(|(name, _)| name.start <= start && end <= name.end);
-        match inside {
+        match self.name_around(start, end) {
             None => !code || single_word,
             Some((name, kind)) => {
-                let whole = name.start == start && name.end == end;
-                if code { whole } else { !single_word && *kind == Name::Error }
+                if code {
+                    name.start == start + 1 && name.end == end - 1
+                } else {
+                    !single_word && *kind == Name::Error
+                }
             }
         }
+    }
+
+    /// Whether a hit stands inside an identifier.
+    pub(super) fn in_name(&self, start: usize, end: usize) -> bool {
+        end > self.code_end && self.name_around(start, end).is_some()
+    }
+
+    fn name_around(&self, start: usize, end: usize) -> Option<&(Range<usize>, Name)> {
+        let (start, end) = (start + 1, end - 1);
+        let after = self.names.partition_point(|(name, _)| name.end <= start);
+        self.names.get(after).filter(|(name, _)| name.start <= start && end <= name.end)
     }
 
     pub(super) fn slice(&self, start: usize, end: usize) -> String {
