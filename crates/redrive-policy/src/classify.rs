@@ -255,7 +255,27 @@ fn read_text(
     signal::statuses_in_text(normal, report, &BOOK, hits);
     signal::mail_replies(normal, report, &BOOK, hits);
     signal::numbered_errors(normal, report, &BOOK, hits);
-    hits.standing().copied().chain(typed).max_by_key(|candidate| (candidate.level, candidate.at))
+    hits.standing()
+        .filter(|candidate| may_speak(report.http_status, candidate))
+        .copied()
+        .chain(typed)
+        .max_by_key(|candidate| (candidate.level, candidate.at))
+}
+
+/// Whether words may turn a status into this. A status that says "do not send this again" (R-P12) is not
+/// talked into a retry, except for what such statuses are known to hide: a throttle behind 400, 401 or 403, a
+/// lost race behind 409 and 412, and the same cause with a verdict of its own.
+fn may_speak(status: Option<u16>, candidate: &Candidate) -> bool {
+    let Some(status @ (400..=407 | 409..=422 | 424..=428 | 430..=499)) = status else { return true };
+    let rule = BOOK.rule(candidate.rule);
+    let would_retry = Failure { verdict: rule.verdict, ..Failure::of(rule.cause) }.is_retryable();
+    let same_cause = BOOK.status(status).is_some_and(|(own, _)| BOOK.rule(own).cause == rule.cause);
+    let hidden = match rule.cause {
+        Cause::RateLimit => matches!(status, 400 | 401 | 403),
+        Cause::Contention => matches!(status, 409 | 412),
+        _ => false,
+    };
+    !would_retry || same_cause || hidden
 }
 
 #[cfg(test)]

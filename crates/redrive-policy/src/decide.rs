@@ -303,15 +303,22 @@ impl Decision {
         let count = self.current_retry_count;
         match &self.why {
             Why::Succeeded => text(lang, "decide.why.succeeded", &[]),
-            Why::NotListed { rule } => {
-                text(lang, "decide.why.not-listed", &[("cause", &cause), ("rule", rule), ("policy", policy)])
+            Why::NotListed { rule } if self.cause == Some(Cause::Unknown) => {
+                text(lang, "decide.why.unknown", &[("rule", &name_of(lang, rule)), ("policy", policy)])
             }
+            Why::NotListed { rule } => text(
+                lang,
+                "decide.why.not-listed",
+                &[("cause", &cause), ("rule", &name_of(lang, rule)), ("policy", policy)],
+            ),
             Why::RuleForbids { rule } => {
-                text(lang, "decide.why.rule-forbids", &[("cause", &cause), ("rule", rule)])
+                text(lang, "decide.why.rule-forbids", &[("cause", &cause), ("rule", &name_of(lang, rule))])
             }
-            Why::NeverRetried { rule } => {
-                text(lang, "decide.why.never", &[("cause", &cause), ("rule", rule), ("policy", policy)])
-            }
+            Why::NeverRetried { rule } => text(
+                lang,
+                "decide.why.never",
+                &[("cause", &cause), ("rule", &name_of(lang, rule)), ("policy", policy)],
+            ),
             Why::Exhausted { rule } => {
                 let key =
                     if self.max_retries == 0 { "decide.why.no-retries" } else { "decide.why.exhausted" };
@@ -320,7 +327,7 @@ impl Decision {
                     key,
                     &[
                         ("cause", &cause),
-                        ("rule", rule),
+                        ("rule", &name_of(lang, rule)),
                         ("policy", policy),
                         ("count", &count),
                         ("max", &self.max_retries),
@@ -339,7 +346,7 @@ impl Decision {
                     key,
                     &[
                         ("cause", &cause),
-                        ("rule", rule),
+                        ("rule", &name_of(lang, rule)),
                         ("policy", policy),
                         ("number", &count.saturating_add(1)),
                         ("max", &self.max_retries),
@@ -438,6 +445,15 @@ pub struct DecisionRecord {
     pub strategy: Option<String>,
 }
 
+/// What a person reads where a rule is named: its id, or that somebody said so.
+fn name_of(lang: Lang, rule: &RuleId) -> String {
+    match rule.as_str() {
+        "said" => text(lang, "decide.said", &[]),
+        "unknown" => text(lang, "decide.no-rule", &[]),
+        id => id.to_owned(),
+    }
+}
+
 /// A duration as people write it; see [`crate::human_duration`].
 struct Human(Duration);
 
@@ -467,10 +483,8 @@ fn describe_curve(curve: &Curve, n: u32) -> String {
 pub fn describe_jitter(lang: Lang, jitter: Jitter) -> String {
     match jitter {
         Jitter::None => text(lang, "jitter.none", &[]),
-        Jitter::PlusMinus(factor) => {
-            text(lang, "jitter.plus-minus", &[("percent", &(factor.as_f64() * 100.0))])
-        }
-        Jitter::Additive(factor) => text(lang, "jitter.additive", &[("percent", &(factor.as_f64() * 100.0))]),
+        Jitter::PlusMinus(factor) => text(lang, "jitter.plus-minus", &[("percent", &factor.in_percent())]),
+        Jitter::Additive(factor) => text(lang, "jitter.additive", &[("percent", &factor.in_percent())]),
         Jitter::Full => text(lang, "jitter.full", &[]),
         Jitter::Decorrelated => text(lang, "jitter.decorrelated", &[]),
     }

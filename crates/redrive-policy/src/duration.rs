@@ -78,6 +78,10 @@ pub fn human_duration(duration: Duration) -> String {
     if millis == 0 {
         return "0s".to_owned();
     }
+    if millis > 366 * 86_400_000 {
+        // Nobody reads hundreds of millions of seconds.
+        return format!("{}d", millis / 86_400_000);
+    }
     for (unit, per_unit) in [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000)] {
         if millis >= per_unit && millis.is_multiple_of(per_unit) {
             return format!("{}{unit}", millis / per_unit);

@@ -52,6 +52,16 @@ impl Factor {
         f64::from(self.0) / f64::from(Factor::ONE)
     }
 
+    /// The factor in per cent, as exactly as it is kept: `0.29` is `29`, not `28.999999999999996`.
+    pub fn in_percent(self) -> String {
+        let (whole, rest) = (self.0 / 10_000_000, self.0 % 10_000_000);
+        let digits = format!("{rest:07}");
+        match digits.trim_end_matches('0') {
+            "" => whole.to_string(),
+            fraction => format!("{whole}.{fraction}"),
+        }
+    }
+
     #[allow(clippy::cast_possible_truncation)]
     const fn of(self, nanos: u64) -> u64 {
         (nanos as u128 * self.0 as u128 / Factor::ONE as u128) as u64
@@ -147,6 +157,15 @@ mod tests {
             previous = Some(wait);
         }
         assert!(reached_cap);
+    }
+
+    #[test]
+    fn per_cent_are_written_without_noise() {
+        for (factor, percent) in
+            [(0.29, "29"), (0.07, "7"), (0.1, "10"), (1.0, "100"), (0.0, "0"), (0.125, "12.5")]
+        {
+            assert_eq!(Factor::new(factor).unwrap().in_percent(), percent);
+        }
     }
 
     /// R-P6: a seed repeats every draw.

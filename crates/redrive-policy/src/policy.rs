@@ -272,10 +272,19 @@ impl Policy {
             return self.clone();
         }
         let mut spec = (*self.0).clone();
+        // Who asks for other delays does not want them cut by a cap that was made for one cause's old ones.
+        let general_cap = spec.backoff.cap;
+        let reshaped = wish.curve.is_some() || wish.initial.is_some();
         spec.backoff = wish.apply_to(&spec.backoff);
         for entry in &mut spec.entries {
             entry.max_retries = wish.max_retries.or(entry.max_retries);
-            entry.backoff = entry.backoff.as_ref().map(|backoff| wish.apply_to(backoff));
+            entry.backoff = entry.backoff.as_ref().map(|backoff| {
+                let mut backoff = wish.apply_to(backoff);
+                if reshaped && wish.cap.is_none() {
+                    backoff.cap = backoff.cap.max(general_cap);
+                }
+                backoff
+            });
         }
         spec.max_retries = wish.max_retries.unwrap_or(spec.max_retries);
         spec.forced_max_retries = wish.max_retries.or(spec.forced_max_retries);

@@ -60,7 +60,7 @@ fn parse_http_date(text: &str) -> Option<u64> {
     let (hour, minute, second) =
         (number(clock.next()?, 2)?, number(clock.next()?, 2)?, number(clock.next()?, 2)?);
     let valid = clock.next().is_none()
-        && (1..=31).contains(&day)
+        && (1..=days_in(year, month)).contains(&day)
         && hour < 24
         && minute < 60
         && second <= 60
@@ -71,6 +71,15 @@ fn parse_http_date(text: &str) -> Option<u64> {
 fn number(text: &str, max_digits: usize) -> Option<u64> {
     (!text.is_empty() && text.len() <= max_digits && text.bytes().all(|byte| byte.is_ascii_digit()))
         .then(|| text.parse().ok())?
+}
+
+const fn days_in(year: u64, month: u64) -> u64 {
+    match month {
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
 }
 
 /// Days from 1970-01-01 to a date of the Gregorian calendar, counted in years that begin in March.
@@ -113,6 +122,7 @@ mod tests {
             "1s",
             "１２",
             "Sun, 32 Nov 1994 08:49:37 GMT",
+            "Fri, 31 Feb 2040 00:00:00 GMT",
             "Sun, 06 Nov 1994 25:49:37 GMT",
             "Sun, 06 Foo 1994 08:49:37 GMT",
             "NaN",

@@ -9,50 +9,72 @@ use super::{BEFORE_LAST_CAUSE, STATUS_IN_TEXT, Source};
 use crate::failure::Report;
 
 /// Words after which three digits are a status.
-const STATUS_BEFORE: &[&[u8]] = &[
-    b"http",
-    b"https",
-    b"status",
-    b"statuscode",
+const STATUS_BEFORE: &[&[u8]] = &[b"http", b"https", b"status", b"statuscode", b"httpstatus", b"errorcode"];
+
+/// Words after which three digits are a status if no thing is counted: "got 502", but not "got 502 rows".
+const STATUS_BEFORE_END: &[&[u8]] = &[
     b"code",
-    b"response",
-    b"returned",
     b"error",
-    b"got",
-    b"httpstatus",
     b"err",
+    b"got",
+    b"returned",
+    b"response",
+    b"with",
+    b"was",
+    b"is",
+    b"received",
+    b"answered",
+    b"by",
+    b"requesting",
+    b"exception",
 ];
 
-/// Words after which three digits are a status if nothing follows them.
-const STATUS_BEFORE_END: &[&[u8]] = &[b"with", b"was", b"is", b"received", b"answered", b"by"];
-
-/// The beginnings of the reason phrases that follow a status.
-const STATUS_AFTER: &[&[u8]] = &[
-    b"internal",
-    b"bad",
-    b"service",
-    b"gateway",
-    b"too",
-    b"not",
-    b"forbidden",
-    b"unauthorized",
-    b"conflict",
-    b"request",
-    b"proxy",
-    b"payment",
-    b"method",
-    b"unprocessable",
-    b"precondition",
-    b"payload",
-    b"uri",
-    b"gone",
-    b"locked",
-    b"insufficient",
-    b"client",
-    b"server",
-    b"origin",
-    b"web",
+/// Words that go on after a status without being counted by it.
+const GOES_ON: &[&[u8]] = &[
+    b"", b"|", b"~", b"~://", b"for", b"from", b"on", b"when", b"while", b"at", b"and", b"but", b"after",
+    b"error", b"data", b"url", b"curl", b"message", b"body", b"request", b"client", b"server",
 ];
+
+/// The beginning of the reason phrase of each status.
+fn reason_phrase(status: u16) -> &'static [u8] {
+    match status {
+        400 => b"bad request",
+        401 => b"unauthorized",
+        402 => b"payment required",
+        403 => b"forbidden",
+        404 => b"not found",
+        405 => b"method not",
+        406 => b"not acceptable",
+        407 => b"proxy auth",
+        408 => b"request time",
+        409 => b"conflict",
+        410 => b"gone",
+        411 => b"length required",
+        412 => b"precondition",
+        413 => b"request entity",
+        414 => b"uri too",
+        415 => b"unsupported media",
+        416 => b"range not",
+        422 => b"unprocessable",
+        423 => b"locked",
+        428 => b"precondition",
+        429 => b"too many requests",
+        431 => b"request header",
+        500 => b"internal",
+        501 => b"not implemented",
+        502 => b"bad gateway",
+        503 => b"service",
+        504 => b"gateway",
+        507 => b"insufficient storage",
+        520 => b"web server",
+        521 => b"web server",
+        522 => b"connection timed",
+        523 => b"origin",
+        524 => b"a timeout",
+        529 => b"site",
+        _ => b"~",
+    }
+}
 
 /// Reads statuses out of the text. None is looked for when the caller knows the real one.
 pub(super) fn statuses_in_text(normal: &Normal, report: &Report<'_>, book: &RuleBook, hits: &mut Hits) {
@@ -66,9 +88,17 @@ pub(super) fn statuses_in_text(normal: &Normal, report: &Report<'_>, book: &Rule
         }
         let before = normal.word_before(number.start);
         let after = normal.word_after(number.end);
-        let named = STATUS_BEFORE.contains(&before)
-            || (STATUS_BEFORE_END.contains(&before) && (after.is_empty() || after == b"|"))
-            || STATUS_AFTER.contains(&after) && !matches!(before, b"line" | b"port" | b"row" | b"at" | b"id");
+        let rest = normal.text()[number.end..].trim_ascii_start();
+        let alone = (before.is_empty() || before == b"|") && (after.is_empty() || after == b"|");
+        let named = alone
+            || STATUS_BEFORE.contains(&before)
+            || (STATUS_BEFORE_END.contains(&before) && GOES_ON.contains(&after))
+            || (rest.starts_with(reason_phrase(status))
+                && (before.is_empty()
+                    || before == b"|"
+                    || before == b"~"
+                    || STATUS_BEFORE_END.contains(&before)
+                    || before == b"~://"));
         if !named || normal.exit_is_near(number.start) {
             continue;
         }
@@ -141,13 +171,24 @@ pub(super) fn mail_replies(normal: &Normal, report: &Report<'_>, book: &RuleBook
 const NUMBER_BEFORE: &[&[u8]] =
     &[b"error", b"errno", b"code", b"msg", b"number", b"err", b"winerror", b"exception", b"wsa"];
 
+/// A word that can only be an SQLSTATE, as it stands behind the number of an error.
+fn is_state(word: &[u8]) -> bool {
+    word.len() == 5 && word.iter().any(u8::is_ascii_digit)
+}
+
 /// "ERROR 1205 (HY000)", "[WinError 10061]", "Code=-1005", SQLSTATEs in brackets.
 pub(super) fn numbered_errors(normal: &Normal, report: &Report<'_>, book: &RuleBook, hits: &mut Hits) {
     if report.code.is_some() {
         return;
     }
     for number in normal.numbers() {
-        if number.digits < 4 || !NUMBER_BEFORE.contains(&normal.word_before(number.start)) {
+        if number.digits < 4
+            || !NUMBER_BEFORE.contains(&normal.word_before(number.start))
+            || !matches!(
+                normal.word_after(number.end),
+                b"" | b"|" | b"~" | b"level" | b"state" | b"hy" | b"severity"
+            ) && !is_state(normal.word_after(number.end))
+        {
             continue;
         }
         let digits = normal.slice(number.start, number.end);

@@ -1,5 +1,9 @@
 //! What dresses a message: terminal escapes, tags, entities. Each function gives where the dress ends.
 
+/// A tag is no longer than this, and a style or script element is looked for no further than that.
+const MAX_TAG: usize = 512;
+const MAX_RAW: usize = 4_096;
+
 /// The end of a terminal escape that starts at `i`.
 pub(super) fn skip_escape(bytes: &[u8], i: usize) -> usize {
     match bytes.get(i + 1) {
@@ -21,7 +25,7 @@ pub(super) fn tag_end(line: &[u8], i: usize) -> Option<usize> {
     let mut at = i + 1;
     match line.get(at)? {
         b'!' | b'?' => {
-            let end = line[at..].iter().take(2_000).position(|byte| *byte == b'>');
+            let end = line[at..].iter().take(MAX_TAG).position(|byte| *byte == b'>');
             return end.map(|end| at + end + 1);
         }
         b'/' => at += 1,
@@ -35,7 +39,7 @@ pub(super) fn tag_end(line: &[u8], i: usize) -> Option<usize> {
         return None;
     }
     at += name;
-    let end = at + line[at..].iter().take(2_000).position(|byte| *byte == b'>')?;
+    let end = at + line[at..].iter().take(MAX_TAG).position(|byte| *byte == b'>')?;
     let inside = line[at..end].trim_ascii();
     // The first thing in a tag is an attribute: `<HttpError 429 when requesting /x?a=b>` has none.
     let attribute =
@@ -48,8 +52,10 @@ pub(super) fn skip_raw_element(line: &[u8], open: usize, tag_end: usize) -> usiz
     let tag = &line[open..tag_end];
     for (name, close) in [(&b"<style"[..], &b"</style>"[..]), (b"<script", b"</script>")] {
         if tag.len() > name.len() && tag[..name.len()].eq_ignore_ascii_case(name) {
-            let end =
-                line[tag_end..].windows(close.len()).position(|window| window.eq_ignore_ascii_case(close));
+            let end = line[tag_end..]
+                .windows(close.len())
+                .take(MAX_RAW)
+                .position(|window| window.eq_ignore_ascii_case(close));
             return end.map_or(tag_end, |at| tag_end + at + close.len());
         }
     }

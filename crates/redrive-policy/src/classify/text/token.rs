@@ -13,6 +13,9 @@ use super::{Enhanced, Normal};
 const JOINERS: &[&[u8]] =
     &[b"of", b"to", b"in", b"out", b"not", b"on", b"too", b"many", b"and", b"up", b"by"];
 
+/// Longer tokens are masked as a whole.
+const MAX_TOKEN: usize = 256;
+
 impl Normal {
     /// A quotation: a name is masked; a key, a value of an error key, or a whole message is read.
     pub(super) fn quoted(
@@ -104,6 +107,10 @@ impl Normal {
     }
 
     pub(super) fn core_token(&mut self, token: &[u8], core: &[u8], vocabulary: Option<&HashSet<Vec<u8>>>) {
+        // Nothing that long is a word, and reading it in parts would cost its square.
+        if core.len() > MAX_TOKEN {
+            return self.mask();
+        }
         let kinds = kinds(core);
         let has = |kind: u16| kinds & kind != 0;
         if has(COLON) && contains(core, b"://") {
