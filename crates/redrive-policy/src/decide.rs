@@ -201,7 +201,8 @@ pub fn decide(policy: &Policy, failure: &Failure, history: &History, rng: &mut R
         return escalate(Why::Exhausted { rule }, max_retries);
     }
 
-    let (wait, source) = match failure.retry_after {
+    // "Now" (zero, or a date in the past) names no wait: the curve keeps the retries apart, and undercuts nothing.
+    let (wait, source) = match failure.retry_after.filter(|asked| !asked.is_zero()) {
         Some(asked) if asked <= policy.max_retry_after => (asked, DelaySource::RetryAfter),
         Some(asked) => match policy.on_long_retry_after {
             LongRetryAfter::Clamp => (policy.max_retry_after, DelaySource::RetryAfterClamped { asked }),

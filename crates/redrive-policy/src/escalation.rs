@@ -11,7 +11,7 @@ use crate::cause::{Cause, FailureType, named_enum};
 use crate::decide::{Decision, Why};
 use crate::hint::Bullets;
 use crate::lang::{Lang, fill, template, text};
-use crate::redact::{one_line, redact};
+use crate::redact::{one_line, redact, redact_lines};
 
 named_enum! {
     /// The four kinds of reason for an escalation.
@@ -213,7 +213,7 @@ impl Escalation<'_> {
                 trace_file: self
                     .trace_file
                     .map_or_else(|| format!("redrive:trace/{}", self.task_id), str::to_owned),
-                relevant_logs: logs.iter().map(|line| redact(line)).collect(),
+                relevant_logs: redact_lines(logs),
                 retry_history: attempts,
             },
             recommended_actions,

@@ -1,8 +1,10 @@
 //! Secrets do not travel: what looks like one is blanked before text becomes part of a report or a message.
 //!
-//! By shape, not by list: `name=value` and `name: value` pairs whose name speaks of a secret, the word after
-//! an authorization scheme, credentials inside a URL, and tokens with a well-known beginning.
+//! By shape, not by list: pairs whose name speaks of a secret, the word after an authorization scheme,
+//! credentials inside an address, options of commands, and tokens with a well-known beginning. When in doubt
+//! it blanks: a message that lost a harmless word is better than one that kept a password.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -10,21 +12,35 @@ use regex::Regex;
 /// What stands where a secret stood.
 const BLANK: &str = "[redacted]";
 
+/// Names that speak of a secret, wherever in a longer name they stand.
+const SECRET_NAME: &str = r"(?:password|passwd|passphrase|secret|api[_-]?key|apikey|access[_-]?key|account[_-]?key|shared[_-]?key|private[_-]?key|signing[_-]?key|encryption[_-]?key|credential|cookie|session[_-]?id|client[_-]?assertion|signature|パスワード|暗証番号|秘密鍵)";
+
+/// Names that speak of a secret only when they stand alone or at the end of a name.
+const SECRET_WORD: &str = r"(?:pwd|pass|token|sig|auth|jwt|bearer|otp|pin)";
+
 static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
+    let value = r#"(?:\\?"(?:[^"\\\r\n]|\\[^"\r\n]|\\"[^,}\]\s])*(?:\\?"|$)|'[^'\r\n]*(?:'|$)|\[[^\]\r\n]*\]|[^\s,;&}"'\])]+)"#;
+    let pair = format!(r#"(?i)([\w.-]*{SECRET_NAME}[\w-]*\\?["'`]?\s*(?:=>|[=:：])\s*){value}"#);
+    let word_pair =
+        format!(r#"(?i)((?:^|[\s"'`{{(?&;,_\\-]){SECRET_WORD}\\?["'`]?\s*(?:=>|[=:])\s*){value}"#);
+    let option = format!(r"(?i)(--?[\w-]*(?:{SECRET_NAME}|{SECRET_WORD})[ =]+)\S+");
+    let quoted = format!(r#"(?i)(\b{SECRET_NAME}\s+)["'][^"'\r\n]+["']"#);
     [
-        // scheme://user:password@host
-        (r"(?i)\b([a-z][a-z0-9+.-]*://[^\s:/@]{0,256}):[^\s/@]{1,512}@", "${1}:[redacted]@"),
-        // Authorization: Bearer …, or the scheme alone
-        (r"(?i)\b(authorization|proxy-authorization)(\s*[:=]\s*)[^\r\n,;}]+", "${1}${2}[redacted]"),
-        (r"(?i)\b(bearer|basic|token)\s+[A-Za-z0-9._~+/=-]{12,}", "${1} [redacted]"),
-        // "api_key": "…", password=…, secret_access_key = …
-        (
-            r#"(?i)([\w-]*(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?key|auth[_-]?token|access[_-]?token|refresh[_-]?token|id[_-]?token|session[_-]?token|private[_-]?key|credential|cookie)[\w-]*)(["'\x60]?\s*[=:]\s*)("[^"\r\n]*"|'[^'\r\n]*'|[^\s,;&}"']+)"#,
-            "${1}${2}[redacted]",
-        ),
+        // scheme://user:password@host; the password may hold slashes and at-signs, the last one ends it.
+        (r"(?i)\b([a-z][a-z0-9+.-]*://[^\s:/@?#]{0,256}):[^\s?#]{1,512}@", "${1}:[redacted]@"),
+        (r"(?i)\b(authorization|proxy-authorization)(\\?[\x22']?\s*[:=]\s*)[^\r\n,;}]+", "${1}${2}[redacted]"),
+        (r"(?i)\b(bearer|basic|token|apikey)\s+[A-Za-z0-9._~+/=-]{12,}", "${1} [redacted]"),
+        (pair.as_str(), "${1}[redacted]"),
+        (word_pair.as_str(), "${1}[redacted]"),
+        (option.as_str(), "${1}[redacted]"),
+        (quoted.as_str(), "${1}[redacted]"),
+        // curl -u user:password
+        (r"(\s-u\s+[^\s:]+):\S+", "${1}:[redacted]"),
+        // Addresses that are secrets themselves.
+        (r"(https://hooks\.[\w.-]+/)\S+", "${1}[redacted]"),
         // Tokens that say what they are.
         (
-            r"\b(?:sk-[A-Za-z0-9_-]{8,}|sk_(?:live|test)_[A-Za-z0-9]{6,}|rk_live_[A-Za-z0-9]{6,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{16,}|xox[abprs]-[A-Za-z0-9-]{8,}|AKIA[A-Z0-9]{12,}|ASIA[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}|secret_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{20,}|whsec_[A-Za-z0-9+/=]{16,}|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)",
+            r"\b(?:sk-[A-Za-z0-9_-]{8,}|sk_(?:live|test)_[A-Za-z0-9]{6,}|rk_live_[A-Za-z0-9]{6,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{16,}|xox[abeprs]-[A-Za-z0-9-]{8,}|AKIA[A-Z0-9]{12,}|ASIA[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}|secret_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{20,}|whsec_[A-Za-z0-9+/=]{16,}|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)",
             BLANK,
         ),
         (r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)", BLANK),
@@ -44,17 +60,41 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
 pub fn redact(text: &str) -> String {
     let mut out = text.to_owned();
     for (pattern, with) in PATTERNS.iter() {
-        if let std::borrow::Cow::Owned(changed) = pattern.replace_all(&out, *with) {
+        if let Cow::Owned(changed) = pattern.replace_all(&out, *with) {
             out = changed;
         }
     }
     out
 }
 
-/// The first line that says something, without control characters: what a message may quote.
+/// Lines of output with every secret blanked, also one that goes over several lines.
+pub(crate) fn redact_lines(lines: &[String]) -> Vec<String> {
+    redact(&lines.join("\n")).split('\n').map(str::to_owned).collect()
+}
+
+/// The one line that says most, without control characters: what a message may quote. Of a stack trace that
+/// is the line of the last cause, never its header or a frame.
+///
+/// ```
+/// use redrive_policy::one_line;
+/// let trace = "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nKeyError: 'x'";
+/// assert_eq!(one_line(trace), "KeyError: 'x'");
+/// ```
 pub fn one_line(text: &str) -> String {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    line.chars().filter(|c| !c.is_control()).collect()
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_trace = text.contains("Traceback (most recent call last)");
+    let caused = lines().filter(|line| line.starts_with("Caused by: ")).next_back();
+    let line = match caused {
+        Some(cause) => cause.trim_start_matches("Caused by: "),
+        None if is_trace => lines().next_back().unwrap_or_default(),
+        None => lines().next().unwrap_or_default(),
+    };
+    line.chars().filter(|c| !c.is_control() && !is_direction_mark(*c)).collect()
+}
+
+/// Marks that turn the direction of what follows, and with it what a reader believes to see.
+fn is_direction_mark(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -64,12 +104,31 @@ mod tests {
     /// R-T8: no secret in a message.
     #[test]
     fn secrets_are_blanked_whatever_they_stand_in() {
-        assert_eq!(PATTERNS.len(), 6, "a pattern does not compile");
+        assert_eq!(PATTERNS.len(), 11, "a pattern does not compile");
         for (text, secret) in [
             ("Authorization: Bearer abcdef0123456789", "abcdef0123456789"),
             ("curl -H 'authorization: token 0123456789abcdef'", "0123456789abcdef"),
             (r#"{"api_key":"k-123","user":"ada"}"#, "k-123"),
             ("password=hunter2 host=db", "hunter2"),
+            ("Pwd=hunter2;Server=x", "hunter2"),
+            ("MYSQL_PWD=hunter2", "hunter2"),
+            ("pass=hunter2", "hunter2"),
+            (r#"{"token":"hunter2"}"#, "hunter2"),
+            ("https://x.example/?token=hunter2&a=1", "hunter2"),
+            ("AccountKey=hunter2==;", "hunter2"),
+            ("X-Amz-Signature=hunter2&x=1", "hunter2"),
+            ("?sv=2020&sig=hunter2%3D", "hunter2"),
+            ("mysql --password hunter2 -h db", "hunter2"),
+            ("curl -u user:hunter2 https://x.example", "hunter2"),
+            (r#"body: {\"password\":\"hunter2\"}"#, "hunter2"),
+            ("password: \"hunter2", "hunter2"),
+            ("password \"hunter2\" rejected", "hunter2"),
+            ("パスワード: hunter2", "hunter2"),
+            ("https://hooks.example.com/services/T0/B0/hunter2", "hunter2"),
+            ("postgres://u:pa/hunter2@h/db", "hunter2"),
+            ("postgres://u:p@hunter2@h/db", "hunter2"),
+            (r#"{"passwords":["hunter2","x"]}"#, "hunter2"),
+            ("PASSWORD => hunter2", "hunter2"),
             ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG", "wJalrXUtnFEMI"),
             ("DB_PASSWORD: 'p w d'", "p w d"),
             ("invalid key sk-proj-abcdefghijkl", "abcdefghijkl"),
@@ -79,8 +138,11 @@ mod tests {
             ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "MIIE"),
         ] {
             let redacted = redact(text);
-            assert!(!redacted.contains(secret) && redacted.contains("[redacted]"), "{redacted}");
+            assert!(!redacted.contains(secret) && redacted.contains("[redacted]"), "{text} -> {redacted}");
         }
+        let key =
+            ["-----BEGIN PRIVATE KEY-----", "MIIE", "-----END PRIVATE KEY-----", "after"].map(str::to_owned);
+        assert_eq!(redact_lines(&key), ["[redacted]", "after"]);
     }
 
     #[test]
@@ -90,8 +152,24 @@ mod tests {
             "token expired",
             "Basic auth is required",
             "connection refused: 10.0.0.1:80",
+            "https://example.com:8080/path?x=1",
+            "password authentication failed for user \"app\"",
+            "compass: north, bypass = on",
         ] {
             assert_eq!(redact(text), text);
+        }
+    }
+
+    /// R-T8: the line that is quoted is the cause, not the header of a trace, and it turns no reader around.
+    #[test]
+    fn one_line_is_the_one_that_says_most() {
+        for (text, line) in [
+            ("\n\n  first\nsecond", "first"),
+            ("Error: wrapped\n\tat a\nCaused by: root\n\tat b", "root"),
+            ("a\u{202e}b\u{1b}[31m", "ab[31m"),
+            ("", ""),
+        ] {
+            assert_eq!(one_line(text), line);
         }
     }
 }

@@ -164,6 +164,26 @@ enum Role {
     Veto,
 }
 
+/// Codes that leave open what happened: words are read beside them.
+const OPEN_CODES: &[&str] = &[
+    "ENOENT",
+    "ENOTFOUND",
+    "ECONNABORTED",
+    "EEXIST",
+    "EINVAL",
+    "EAGAIN",
+    "EIO",
+    "EHOSTDOWN",
+    "SQLITE_ERROR",
+];
+
+/// Whether a code says all: the error numbers of systems and of SQLite do, as far as they are not vague.
+fn is_decisive(code: &str) -> bool {
+    let errno =
+        code.starts_with('E') && code.len() >= 4 && code.bytes().all(|byte| byte.is_ascii_uppercase());
+    (errno || code.starts_with("SQLITE_")) && !OPEN_CODES.contains(&code)
+}
+
 /// Whether a code, met in prose, is that code and no ordinary word.
 fn is_spelled(code: &str) -> bool {
     let letters = code.bytes().filter(u8::is_ascii_alphabetic).count();
@@ -231,7 +251,11 @@ impl RuleBook {
             for code in &rule.codes {
                 // Numbers mean different things to different systems, so prose beats them more easily.
                 let is_number = code.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-                let code_level = rule.code_level.unwrap_or(if is_number { 76 } else { level.max(94) });
+                let code_level = rule.code_level.unwrap_or(match () {
+                    () if is_number => 76,
+                    () if is_decisive(code) => DECISIVE,
+                    () => level.max(94),
+                });
                 let before = book.codes.insert(code.to_ascii_lowercase(), (index, code_level));
                 if let Some((other, _)) = before.filter(|(other, _)| *other != index) {
                     clash = Some(format!("code {code} (of {})", book.specs[other].id));

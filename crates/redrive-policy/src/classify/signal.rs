@@ -78,8 +78,9 @@ fn reason_phrase(status: u16) -> &'static [u8] {
 
 /// Reads statuses out of the text. None is looked for when the caller knows the real one.
 pub(super) fn statuses_in_text(normal: &Normal, report: &Report<'_>, book: &RuleBook, hits: &mut Hits) {
-    if report.http_status.is_some() || normal.is_mail() {
-        return;
+    let known_code = report.code.as_deref().is_some_and(|code| book.code(code).is_some());
+    if report.http_status.is_some() || known_code || normal.is_mail() {
+        return exit_codes_in_text(normal, report, book, hits);
     }
     for number in normal.numbers() {
         let Ok(status) = u16::try_from(number.value) else { continue };

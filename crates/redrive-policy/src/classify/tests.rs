@@ -76,6 +76,83 @@ fn surfaces_do_not_fool_it() {
     check("\u{1b}[31mfatal:\u{1b}[0m \u{1b}[1mPermission denied\u{1b}[0m", Cause::AuthError);
 }
 
+/// R-P3: a number is a status only where the words around it say so.
+#[test]
+fn numbers_of_things_are_not_statuses() {
+    for text in [
+        "got 500 rows, expected 10",
+        "returned 503 results, expected 1",
+        "response 429 bytes, expected JSON",
+        "Item 503 not found in cart",
+        "Ticket 502 bad input",
+        "invoice 504 server-side validation failed: amount negative",
+        "error 1205 unknown product",
+        "make: *** [Makefile:503: test-network] Error 2",
+        "make: *** [timeout] Error 1",
+    ] {
+        let failure = classify(text);
+        assert!(!failure.is_retryable(), "{text:?} was recognised by {}", failure.rule);
+    }
+    check("429", Cause::RateLimit);
+    check("upstream returned 502", Cause::ApiError);
+}
+
+/// R-P12: a status or an exit code that forbids a retry is not talked out of it by words.
+#[test]
+fn permanent_signals_are_not_talked_into_a_retry() {
+    for status in [400, 401, 403, 404, 405, 410, 413, 415, 422, 425] {
+        for text in [
+            "connection refused",
+            "Service unavailable, try again later",
+            "deadlock detected",
+            "read timed out",
+        ] {
+            let failure = Classifier::built_in().classify(&Report::text(text).with_status(status));
+            assert!(!failure.is_retryable(), "{status} {text:?}: {}", failure.rule);
+        }
+    }
+    for exit_code in [64, 65, 66, 77, 78, 126, 127, 130, 137, 143] {
+        for text in ["rate limit exceeded", "connection refused", "database is locked"] {
+            let failure = Classifier::built_in().classify(&Report::text(text).with_exit_code(exit_code));
+            assert!(!failure.is_retryable(), "{exit_code} {text:?}: {}", failure.rule);
+        }
+    }
+    check_report(&Report::text("API rate limit exceeded").with_status(403), Cause::RateLimit);
+}
+
+/// R-P3: everyday sentences that only sound like a passing trouble.
+#[test]
+fn everyday_sentences_are_not_retried() {
+    for text in [
+        "Too many login attempts with wrong password; account locked",
+        "unknown host key",
+        "network interface eth0 does not exist",
+        "failed to lookup user \"bob\": no such user",
+        "bash: -c: line 1: unexpected EOF while looking for matching",
+        "Not connected to any account; run login",
+        "タイムアウト値が不正です",
+        "ユーザー「タイムアウト太郎」は存在しません",
+        "オフライン版はサポートされていません",
+        "メンテナンス契約が無効です",
+    ] {
+        let failure = classify(text);
+        assert!(
+            !failure.is_retryable() || failure.rule.as_str() == "network.generic",
+            "{text:?}: {}",
+            failure.rule
+        );
+    }
+}
+
+/// R-P3: linear in any text: what nests or repeats costs no more per byte than what does not.
+#[test]
+fn no_text_is_read_twice_over() {
+    for piece in ["a:", "a.", "a::", "<style>", "<a ", "<!", "\"", "at at ", "1 ", "'", "x=", "「", "a-", "/"]
+    {
+        let _ = classify(&piece.repeat(TEXT_BOUND));
+    }
+}
+
 /// R-P3: the floor is the keyword lists of seed 000.
 #[test]
 fn the_keywords_of_the_seed_are_known() {

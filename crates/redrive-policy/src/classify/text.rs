@@ -287,12 +287,13 @@ impl Normal {
                     }
                     None => i += 1,
                 },
+                b'[' => i = self.bracketed(line, i),
                 b'&' => i = entity_end(line, i),
                 b'"' | b'`' => i = self.quoted(line, i, vocabulary),
                 b'\'' if i == 0 || !line[i - 1].is_ascii_alphanumeric() => {
                     i = self.quoted(line, i, vocabulary)
                 }
-                b';' | b'|' | b'\r' => {
+                b';' | b'|' | b'\r' | b']' => {
                     self.sentence_end();
                     i += 1;
                 }

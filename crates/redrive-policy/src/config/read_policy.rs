@@ -46,6 +46,10 @@ pub(super) fn read_policy(
         spec.on_long_retry_after = choice;
     }
     spec.forced_max_retries = node.get("forced_max_retries").and_then(count).or(spec.forced_max_retries);
+    // "No retries" means none for any cause (R-P8), unless this very table gives some cause its own number.
+    if retries(node) == Some(0) && node.get("cause_specific").is_none() {
+        spec.forced_max_retries = Some(0);
+    }
     spec
 }
 

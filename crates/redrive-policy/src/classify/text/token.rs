@@ -13,6 +13,9 @@ use super::{Enhanced, Normal};
 const JOINERS: &[&[u8]] =
     &[b"of", b"to", b"in", b"out", b"not", b"on", b"too", b"many", b"and", b"up", b"by"];
 
+/// A label in brackets is no longer than this.
+const MAX_LABEL: usize = 40;
+
 /// Longer tokens are masked as a whole.
 const MAX_TOKEN: usize = 256;
 
@@ -56,6 +59,20 @@ impl Normal {
             self.mask();
         }
         close
+    }
+
+    /// `[timeout]` is a label: the name of a target, a logger, a section.
+    pub(super) fn bracketed(&mut self, line: &[u8], open: usize) -> usize {
+        let inside = &line[open + 1..];
+        let len = inside.iter().take(MAX_LABEL).take_while(|byte| byte.is_ascii_lowercase()).count();
+        if len == 0 || inside.get(len) != Some(&b']') {
+            return open + 1;
+        }
+        let start = self.text.len();
+        self.word(&inside[..len]);
+        self.mark_name(start);
+        self.sentence_end();
+        open + len + 2
     }
 
     /// A word in small letters, the most common token of all.

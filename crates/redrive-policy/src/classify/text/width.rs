@@ -4,15 +4,24 @@
 /// サーバ), and punctuation of the East becomes that of the West.
 pub(super) fn fold_widths(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
         match c {
+            // 「…」 quotes a name as often as a message; what ends like no sentence is a name.
+            '「' | '『' => {
+                if let Some(end) = quoted_name(rest) {
+                    rest = &rest[end..];
+                    out.push(' ');
+                } else {
+                    out.push(' ');
+                }
+            }
             '\u{ff01}'..='\u{ff5e}' => out.push(char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c)),
             '\u{3000}' | '\u{a0}' => out.push(' '),
             'ー' | '\u{ff70}' | '\u{200b}' | '\u{feff}' => {}
             '。' | '｡' => out.push_str(". "),
-            '、' | '､' | '・' | '「' | '」' | '『' | '』' | '【' | '】' | '“' | '”' | '…' => {
-                out.push(' ')
-            }
+            '、' | '､' | '・' | '」' | '』' | '【' | '】' | '“' | '”' | '…' => out.push(' '),
             '\'' | '’' | '‘' => out.push('\''),
             '─'..='╿' | '•' => out.push(' '),
             '\u{ff9e}' | '\u{ff9f}' => voice(&mut out, c),
@@ -40,4 +49,12 @@ pub(super) fn voice(out: &mut String, mark: char) {
         _ => None,
     };
     out.push(voiced.unwrap_or(last));
+}
+
+/// Where a quoted name ends, if what stands in the Japanese quotes is one.
+fn quoted_name(rest: &str) -> Option<usize> {
+    const SPEAKS: &[&str] = &["ました", "ません", "です", "ます", "した", "ない", "エラー", "。", "、", " "];
+    let end = rest.find(['」', '』'])?;
+    let content = &rest[..end];
+    (content.chars().count() <= 24 && !SPEAKS.iter().any(|word| content.contains(word))).then_some(end)
 }
