@@ -39,7 +39,7 @@ fi
 
 say "cargo test: the workspace with all features, doc tests and guides included"
 # Snapshots are compared, never written.
-INSTA_UPDATE=no cargo test --quiet "${all[@]}"
+INSTA_UPDATE=no cargo test --quiet --no-fail-fast "${all[@]}"
 
 say "cargo test: the library alone, without a feature"
 cargo test --quiet --locked --package redrive --no-default-features
