@@ -40,6 +40,8 @@ mod client;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 mod exchange;
 mod fail;
+#[cfg(doctest)]
+mod guides;
 mod hooks;
 mod inline;
 mod into_failure;

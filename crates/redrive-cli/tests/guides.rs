@@ -1,0 +1,131 @@
+//! What the pages show is what happens: every `$ redrive …` runs and prints what stands below it (R-C1), every
+//! configuration loads (R-P7). Rust examples are doc tests of the crate `redrive`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod repository;
+
+use std::path::Path;
+use std::process::Command;
+
+use repository::{blocks, pages, read, root};
+
+/// Runs a line of shell as the pages do: at the root, 80 columns wide, with the built binary in front.
+/// The exit code, and what a person would see without its colours.
+fn run(line: &str) -> (Option<i32>, String) {
+    let binary = Path::new(env!("CARGO_BIN_EXE_redrive"));
+    let path = format!("{}:/usr/bin:/bin", binary.parent().expect("a folder").display());
+    let output = Command::new("sh")
+        .args(["-c", &format!("{{ {line}\n}} 2>&1")])
+        .current_dir(root())
+        .env_clear()
+        .envs([("PATH", path.as_str()), ("HOME", "/home/ada"), ("LANG", "C")])
+        .envs([("CLICOLOR_FORCE", "1"), ("REDRIVE_WIDTH", "80")])
+        .output()
+        .expect("a shell");
+    (output.status.code(), without_colour(&String::from_utf8_lossy(&output.stdout)))
+}
+
+fn without_colour(text: &str) -> String {
+    let mut plain = String::new();
+    let mut parts = text.split("\x1b[");
+    plain.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        plain.push_str(part.split_once('m').map_or("", |(_, rest)| rest));
+    }
+    plain
+}
+
+/// The commands of a page with the lines that stand below each.
+fn transcripts(page: &str) -> Vec<(String, Vec<String>)> {
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    for block in blocks(page, "console") {
+        let mut current: Option<(String, Vec<String>)> = None;
+        for line in block.lines() {
+            if let Some(command) = line.strip_prefix("$ ") {
+                found.extend(current.replace((command.to_owned(), Vec::new())));
+            } else if let Some((_, shown)) = &mut current {
+                shown.push(line.trim_end().to_owned());
+            }
+        }
+        found.extend(current);
+    }
+    found
+}
+
+/// Whether the printed lines are the shown ones; a line `…` stands for any number of them.
+fn matches(shown: &[String], printed: &[String]) -> bool {
+    let Some(gap) = shown.iter().position(|line| line == "…") else { return shown == printed };
+    let (before, after) = (&shown[..gap], &shown[gap + 1..]);
+    printed.starts_with(before) && (before.len()..=printed.len()).any(|from| matches(after, &printed[from..]))
+}
+
+fn lines(text: &str) -> Vec<String> {
+    text.trim_end().lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// R-C1: every command in a page runs, ends with 0 (or prints its code), and prints what is shown.
+#[test]
+fn every_command_prints_what_the_page_shows() {
+    let mut ran = 0;
+    for (path, page) in pages() {
+        for (command, shown) in transcripts(&page) {
+            if !command.starts_with("redrive ") && !command.contains("| redrive ") {
+                continue;
+            }
+            let (code, printed) = run(&command);
+            assert_eq!(code, Some(0), "{path}: $ {command}\n{printed}");
+            let same = matches(&shown, &lines(&printed));
+            assert!(same, "{path}: $ {command}\nshows\n{}\nbut prints\n{printed}", shown.join("\n"));
+            ran += 1;
+        }
+    }
+    assert!(ran >= 20, "only {ran} commands were found");
+}
+
+/// R-C1: the picture in the README is the demo's own; how fast it was played is left out.
+#[test]
+fn the_picture_is_what_the_demo_shows() {
+    for (path, flag) in [("README.md", ""), ("README.ja.md", " --lang ja")] {
+        let transcripts = transcripts(&read(path));
+        let picture =
+            transcripts.iter().find(|(command, shown)| command.contains("demo") && !shown.is_empty());
+        let (_, shown) = picture.unwrap_or_else(|| panic!("{path} has no picture"));
+        let (code, printed) = run(&format!("redrive demo --for 1ms{flag}"));
+        assert_eq!(code, Some(0), "{printed}");
+        let paceless = |line: &String| {
+            let end = [" (here: ", "（ここでは"].iter().filter_map(|pace| line.find(pace)).min();
+            line[..end.unwrap_or(line.len())].to_owned()
+        };
+        let printed: Vec<String> = lines(&printed).iter().map(paceless).collect();
+        let shown: Vec<String> = shown.iter().map(paceless).collect();
+        let found = printed.windows(shown.len()).any(|window| window == shown);
+        assert!(found, "{path} shows\n{}\nbut the demo prints\n{}", shown.join("\n"), printed.join("\n"));
+    }
+}
+
+/// R-P7: every configuration that a guide shows loads without a word of complaint.
+#[test]
+fn every_configuration_in_the_guides_loads() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut loaded = 0;
+    for (path, page) in pages().iter().filter(|(path, _)| path.starts_with("docs/")) {
+        for word in ["toml", "json"] {
+            for block in blocks(page, word) {
+                let file = folder.path().join(format!("redrive.{word}"));
+                std::fs::write(&file, &block).unwrap();
+                let (code, printed) = run(&format!("redrive config check {}", file.display()));
+                assert!(code == Some(0) && !printed.contains("warning"), "{path}:\n{block}\n{printed}");
+                loaded += 1;
+            }
+        }
+    }
+    assert!(loaded >= 3, "only {loaded} configurations were found");
+}
+
+/// The example that the guide prints is the file that lies beside it.
+#[test]
+fn the_example_file_is_the_one_in_the_guide() {
+    let file = read("docs/examples/redrive.toml");
+    assert!(blocks(&read("docs/policies.md"), "toml").contains(&file), "docs/policies.md shows another file");
+}

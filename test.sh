@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Everything that CI runs, and nothing else: formatting, lints, all tests, the guides, the figures.
+# One feature set for the whole workspace, so that no dependency is built twice. What this machine cannot have
+# is named and skipped; with CI=true it is a failure instead.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+began=$SECONDS
+skipped=()
+
+say() { printf '\n== %s\n' "$*"; }
+
+# skip WHAT WHY: a part that cannot run here.
+skip() {
+    printf '\n!! SKIPPED: %s (%s)\n' "$1" "$2" >&2
+    if [[ "${CI:-}" == true ]]; then
+        printf '!! with CI=true nothing is skipped\n' >&2
+        exit 1
+    fi
+    skipped+=("$1")
+}
+
+# The same flags everywhere: a different set of features would build the dependencies again.
+all=(--locked --workspace --all-features)
+
+say "cargo fmt"
+if cargo fmt --version >/dev/null 2>&1; then
+    cargo fmt --all --check
+else
+    skip "formatting" "rustfmt is missing: rustup component add rustfmt"
+fi
+
+say "cargo clippy"
+if cargo clippy --version >/dev/null 2>&1; then
+    cargo clippy --quiet "${all[@]}" --all-targets -- -D warnings
+else
+    skip "lints" "clippy is missing: rustup component add clippy"
+fi
+
+say "cargo test: the workspace with all features, doc tests and guides included"
+# Snapshots are compared, never written.
+INSTA_UPDATE=no cargo test --quiet --no-fail-fast "${all[@]}"
+
+say "cargo test: the library alone, without a feature"
+cargo test --quiet --locked --package redrive --no-default-features
+
+# The labelled messages are not part of this repository. They may lie beside it, or be named.
+corpus="${REDRIVE_CORPUS:-../shared/corpus/errors-dev.jsonl}"
+say "the classifier's figures"
+if [[ -f "$corpus" ]]; then
+    corpus="$(cd "$(dirname "$corpus")" && pwd)/$(basename "$corpus")"
+    REDRIVE_CORPUS="$corpus" cargo test --quiet "${all[@]}" --test corpus -- --nocapture
+else
+    # Not a failure in CI either: the file is nothing that this repository can bring.
+    printf '!! SKIPPED: the figures (no %s; name one with REDRIVE_CORPUS)\n' "$corpus" >&2
+    skipped+=("the classifier's figures")
+fi
+
+echo
+if ((${#skipped[@]})); then
+    printf 'test.sh: green in %d s, SKIPPED: %s\n' "$((SECONDS - began))" "$(IFS=','; echo "${skipped[*]}")"
+else
+    printf 'test.sh: all green in %d s\n' "$((SECONDS - began))"
+fi
