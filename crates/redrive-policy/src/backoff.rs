@@ -11,7 +11,7 @@ use crate::jitter::Jitter;
 use crate::rng::Rng;
 
 /// The cap of a backoff that names none.
-pub const DEFAULT_CAP: Duration = Duration::from_secs(300);
+pub const DEFAULT_CAP: Duration = Duration::from_mins(5);
 
 /// The delay used when a strategy of one's own cannot compute one (R-P14).
 pub const FALLBACK_DELAY: Duration = Duration::from_secs(1);

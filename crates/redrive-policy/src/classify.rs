@@ -7,11 +7,13 @@
 pub(crate) mod rules;
 mod signal;
 mod text;
+mod user_rule;
 
 use std::cell::RefCell;
 use std::sync::LazyLock;
 
-pub use rules::{RuleError, RuleSpec, UserRule};
+pub use rules::RuleSpec;
+pub use user_rule::{RuleError, UserRule};
 
 use crate::cause::Cause;
 use crate::failure::{Code, Failure, Report, RuleId, Verdict, Words};

@@ -187,12 +187,11 @@ pub fn decide(policy: &Policy, failure: &Failure, history: &History, rng: &mut R
     let listed = policy.retry_on.contains(failure.cause);
     let rule_asks = match failure.verdict {
         Verdict::No => return escalate(Why::RuleForbids { rule }, 0),
-        Verdict::Yes if listed => false,
+        Verdict::Yes | Verdict::Unsaid if listed => false,
         Verdict::Yes if policy.never.contains(failure.cause) => {
             return escalate(Why::NeverRetried { rule }, 0);
         }
         Verdict::Yes => true,
-        Verdict::Unsaid if listed => false,
         Verdict::Unsaid => return escalate(Why::NotListed { rule }, 0),
     };
 

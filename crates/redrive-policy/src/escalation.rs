@@ -117,7 +117,7 @@ pub struct DebugInfo {
     pub relevant_logs: Vec<String>,
 }
 
-/// The EscalationReport of 002 §4.2.
+/// The `EscalationReport` of 002 §4.2.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EscalationReport {
     /// The task or job.

@@ -161,15 +161,14 @@ pub(crate) fn fill(template: &str, values: &[(&str, &dyn Display)]) -> String {
         out.push_str(&rest[..open]);
         rest = &rest[open..];
         let close = rest.find('}').map(|close| (close, &rest[1..close]));
-        match close.and_then(|(close, name)| Some((close, values.iter().find(|(key, _)| *key == name)?.1))) {
-            Some((close, value)) => {
-                let _ = write!(out, "{value}");
-                rest = &rest[close + 1..];
-            }
-            None => {
-                out.push('{');
-                rest = &rest[1..];
-            }
+        let found =
+            close.and_then(|(close, name)| Some((close, values.iter().find(|(key, _)| *key == name)?.1)));
+        if let Some((close, value)) = found {
+            let _ = write!(out, "{value}");
+            rest = &rest[close + 1..];
+        } else {
+            out.push('{');
+            rest = &rest[1..];
         }
     }
     out.push_str(rest);

@@ -16,7 +16,7 @@ use crate::jitter::Jitter;
 pub const DEFAULT_CRASH_BUDGET: u32 = 3;
 
 /// The longest `Retry-After` that is obeyed without asking anyone.
-pub const DEFAULT_MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
+pub const DEFAULT_MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 
 /// A shared, immutable policy.
 ///

@@ -83,7 +83,7 @@ pub(crate) fn redact_lines(lines: &[String]) -> Vec<String> {
 pub fn one_line(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_trace = text.contains("Traceback (most recent call last)");
-    let caused = lines().filter(|line| line.starts_with("Caused by: ")).next_back();
+    let caused = lines().rfind(|line| line.starts_with("Caused by: "));
     let line = match caused {
         Some(cause) => cause.trim_start_matches("Caused by: "),
         None if is_trace => lines().next_back().unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! Chance as an argument: a small seedable generator, so that tests and simulations repeat.
 
-/// A SplitMix64 generator: 64 bits of state, a full period, and nothing to allocate.
+/// A `SplitMix64` generator: 64 bits of state, a full period, and nothing to allocate.
 ///
 /// ```
 /// use redrive_policy::Rng;

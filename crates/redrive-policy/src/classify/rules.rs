@@ -1,20 +1,18 @@
-//! Rules as data: the built-in book, compiled once, and the rules of users.
+//! Rules as data: the built-in book, compiled once.
 //!
-//! A built-in rule has phrases and codes, a level, a verdict, a reason in two languages, and examples that
-//! the tests run. All phrases of all rules are found in one pass by one automaton. A user's rule has typed
-//! conditions and regular expressions; one that does not load is an error at load, never at run time.
+//! A rule has phrases and codes, a level, a verdict, a reason in two languages, and examples that the tests run.
+//! All phrases of all rules are found in one pass by one automaton.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use regex::Regex;
 use serde::Deserialize;
 
 use super::text::Normal;
 use super::{BEFORE_LAST_CAUSE, Candidate, IN_CODE, IN_NAME, Source};
 use crate::cause::Cause;
-use crate::failure::{Report, RuleId, Verdict};
+use crate::failure::{RuleId, Verdict};
 
 /// The files of the book, by the cause they speak of.
 const FILES: &[(&str, &str)] = &[
@@ -177,7 +175,7 @@ const OPEN_CODES: &[&str] = &[
     "SQLITE_ERROR",
 ];
 
-/// Whether a code says all: the error numbers of systems and of SQLite do, as far as they are not vague.
+/// Whether a code says all: the error numbers of systems and of `SQLite` do, as far as they are not vague.
 fn is_decisive(code: &str) -> bool {
     let errno =
         code.starts_with('E') && code.len() >= 4 && code.bytes().all(|byte| byte.is_ascii_uppercase());
@@ -247,32 +245,10 @@ impl RuleBook {
             if book.ids.insert(id, index).is_some() {
                 wrong.push(format!("two rules are called {id}"));
             }
-            let mut clash = None;
-            for code in &rule.codes {
-                // Numbers mean different things to different systems, so prose beats them more easily.
-                let is_number = code.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-                let code_level = rule.code_level.unwrap_or(match () {
-                    () if is_number => 76,
-                    () if is_decisive(code) => DECISIVE,
-                    () => level.max(94),
-                });
-                let before = book.codes.insert(code.to_ascii_lowercase(), (index, code_level));
-                if let Some((other, _)) = before.filter(|(other, _)| *other != index) {
-                    clash = Some(format!("code {code} (of {})", book.specs[other].id));
-                }
-            }
-            for status in &rule.status {
-                if book.status.insert(*status, (index, level)).is_some() {
-                    clash = Some(format!("status {status}"));
-                }
-            }
-            for exit_code in &rule.exit_code {
-                book.exit_codes.insert(*exit_code, (index, level));
-            }
-            for signal in &rule.signal {
-                book.signals.insert(*signal, (index, level));
-            }
-            wrong.extend(clash.map(|clash| format!("{id}: {clash} belongs to another rule already")));
+            wrong.extend(
+                book.enter_signals(&rule, index, level)
+                    .map(|clash| format!("{id}: {clash} belongs to another rule already")),
+            );
             let phrases = rule.phrases.iter().map(|phrase| (phrase, Role::Words));
             let codes = rule.codes.iter().filter(|code| is_spelled(code)).map(|code| (code, Role::Code));
             let vetoes = rule.unless.iter().map(|phrase| (phrase, Role::Veto));
@@ -340,6 +316,36 @@ impl RuleBook {
                 .map_err(|error| BookError(error.to_string()))?,
         );
         Ok(book)
+    }
+
+    /// Enters the typed signals of a rule; gives one that another rule has already.
+    fn enter_signals(&mut self, rule: &RawRule, index: usize, level: i32) -> Option<String> {
+        let mut clash = None;
+        for code in &rule.codes {
+            // Numbers mean different things to different systems, so prose beats them more easily.
+            let is_number = code.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+            let code_level = rule.code_level.unwrap_or(match () {
+                () if is_number => 76,
+                () if is_decisive(code) => DECISIVE,
+                () => level.max(94),
+            });
+            let before = self.codes.insert(code.to_ascii_lowercase(), (index, code_level));
+            if let Some((other, _)) = before.filter(|(other, _)| *other != index) {
+                clash = Some(format!("code {code} (of {})", self.specs[other].id));
+            }
+        }
+        for status in &rule.status {
+            if self.status.insert(*status, (index, level)).is_some() {
+                clash = Some(format!("status {status}"));
+            }
+        }
+        for exit_code in &rule.exit_code {
+            self.exit_codes.insert(*exit_code, (index, level));
+        }
+        for signal in &rule.signal {
+            self.signals.insert(*signal, (index, level));
+        }
+        clash
     }
 
     pub(crate) fn specs(&self) -> &[RuleSpec] {
@@ -515,121 +521,5 @@ impl Hits {
 
     pub(crate) fn standing(&self) -> impl Iterator<Item = &Candidate> {
         self.found.iter()
-    }
-}
-
-/// A rule of one's own, asked before the built-in ones. All conditions that are given must hold; within one
-/// condition any of its values will do.
-#[derive(Debug, Clone)]
-pub struct UserRule {
-    pub(crate) id: RuleId,
-    pub(crate) cause: Cause,
-    pub(crate) verdict: Verdict,
-    pub(crate) reason: String,
-    status: Vec<u16>,
-    exit_code: Vec<i32>,
-    code: Vec<String>,
-    regex: Vec<Regex>,
-}
-
-/// A user's rule that does not load.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleError {
-    /// The field that is wrong.
-    pub field: &'static str,
-    /// What is wrong with it.
-    pub what: String,
-}
-
-impl fmt::Display for RuleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.what)
-    }
-}
-
-impl std::error::Error for RuleError {}
-
-impl UserRule {
-    /// A rule without conditions; it matches nothing until one is added.
-    ///
-    /// ```
-    /// use redrive_policy::{Cause, Classifier, Report, UserRule};
-    ///
-    /// let rule = UserRule::new("nightly-window", Cause::ApiError, Some(true), "the batch window is closed")
-    ///     .with_regex(r"(?i)window closed until \d\d:\d\d").unwrap();
-    /// let classifier = Classifier::with_user_rules(vec![rule]);
-    /// let failure = classifier.classify(&Report::text("Window closed until 06:00"));
-    /// assert_eq!(failure.rule.as_str(), "nightly-window");
-    /// ```
-    pub fn new(id: &str, cause: Cause, retry: Option<bool>, reason: &str) -> UserRule {
-        UserRule {
-            id: RuleId::user(id),
-            cause,
-            verdict: Verdict::from_retry(retry),
-            reason: reason.to_owned(),
-            status: Vec::new(),
-            exit_code: Vec::new(),
-            code: Vec::new(),
-            regex: Vec::new(),
-        }
-    }
-
-    /// Also requires one of these HTTP statuses.
-    pub fn with_status(mut self, status: impl IntoIterator<Item = u16>) -> UserRule {
-        self.status.extend(status);
-        self
-    }
-
-    /// Also requires one of these exit codes.
-    pub fn with_exit_code(mut self, exit_code: impl IntoIterator<Item = i32>) -> UserRule {
-        self.exit_code.extend(exit_code);
-        self
-    }
-
-    /// Also requires one of these codes, in any case.
-    pub fn with_code(mut self, code: impl IntoIterator<Item = String>) -> UserRule {
-        self.code.extend(code);
-        self
-    }
-
-    /// Also requires that the text matches; several patterns are alternatives.
-    pub fn with_regex(mut self, pattern: &str) -> Result<UserRule, RuleError> {
-        let regex = Regex::new(pattern).map_err(|error| RuleError {
-            field: "regex",
-            what: error.to_string().trim().replace('\n', " "),
-        })?;
-        self.regex.push(regex);
-        Ok(self)
-    }
-
-    /// Whether any condition was given.
-    pub fn has_conditions(&self) -> bool {
-        !(self.status.is_empty()
-            && self.exit_code.is_empty()
-            && self.code.is_empty()
-            && self.regex.is_empty())
-    }
-
-    /// The rule's id.
-    pub fn id(&self) -> &str {
-        self.id.as_str()
-    }
-
-    pub(crate) fn matches(&self, report: &Report<'_>, text: &str) -> bool {
-        let holds = |given: bool, met: bool| !given || met;
-        self.has_conditions()
-            && holds(!self.status.is_empty(), report.http_status.is_some_and(|s| self.status.contains(&s)))
-            && holds(
-                !self.exit_code.is_empty(),
-                report.exit_code.is_some_and(|code| self.exit_code.contains(&code)),
-            )
-            && holds(
-                !self.code.is_empty(),
-                report
-                    .code
-                    .as_deref()
-                    .is_some_and(|code| self.code.iter().any(|own| own.eq_ignore_ascii_case(code.trim()))),
-            )
-            && holds(!self.regex.is_empty(), self.regex.iter().any(|regex| regex.is_match(text)))
     }
 }

@@ -50,14 +50,13 @@ fn reason_phrase(status: u16) -> &'static [u8] {
         409 => b"conflict",
         410 => b"gone",
         411 => b"length required",
-        412 => b"precondition",
+        412 | 428 => b"precondition",
         413 => b"request entity",
         414 => b"uri too",
         415 => b"unsupported media",
         416 => b"range not",
         422 => b"unprocessable",
         423 => b"locked",
-        428 => b"precondition",
         429 => b"too many requests",
         431 => b"request header",
         500 => b"internal",
@@ -66,8 +65,7 @@ fn reason_phrase(status: u16) -> &'static [u8] {
         503 => b"service",
         504 => b"gateway",
         507 => b"insufficient storage",
-        520 => b"web server",
-        521 => b"web server",
+        520 | 521 => b"web server",
         522 => b"connection timed",
         523 => b"origin",
         524 => b"a timeout",
@@ -138,7 +136,7 @@ pub(super) fn mail_replies(normal: &Normal, report: &Report<'_>, book: &RuleBook
         let (id, level) = match (enhanced.class, enhanced.subject, enhanced.detail) {
             (4, 2, 2) => ("mail.mailbox-full-for-now", 66),
             (4, ..) => ("mail.later", 58),
-            (5, 1, 1 | 10) | (5, 1, 2) | (5, 4, 4) => ("mail.no-such-address", 66),
+            (5, 1, 1 | 2 | 10) | (5, 4, 4) => ("mail.no-such-address", 66),
             (5, 2, 2) => ("mail.mailbox-full", 66),
             (5, 2, 3) | (5, 3, 4) => ("mail.too-big", 66),
             (5, 7, ..) | (5, 2, 1) => ("mail.refused", 60),
@@ -177,7 +175,7 @@ fn is_state(word: &[u8]) -> bool {
     word.len() == 5 && word.iter().any(u8::is_ascii_digit)
 }
 
-/// "ERROR 1205 (HY000)", "[WinError 10061]", "Code=-1005", SQLSTATEs in brackets.
+/// "ERROR 1205 (HY000)", `[WinError 10061]`, "Code=-1005", SQLSTATEs in brackets.
 pub(super) fn numbered_errors(normal: &Normal, report: &Report<'_>, book: &RuleBook, hits: &mut Hits) {
     if report.code.is_some() {
         return;

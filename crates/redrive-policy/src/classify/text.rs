@@ -50,6 +50,8 @@ pub(super) struct Enhanced {
 }
 
 /// A message in comparable form. The buffers are reused from one message to the next.
+// The flags are notes on the text being read, independent of each other; an enum of their mixtures would hide that.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Default)]
 pub(crate) struct Normal {
     text: Vec<u8>,
@@ -145,7 +147,7 @@ impl Normal {
             }
             needle.push(b' ');
         }
-        let word_end = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii());
+        let word_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii);
         if !word_end(needle.get(1)) {
             needle.remove(0);
         }
@@ -291,7 +293,7 @@ impl Normal {
                 b'&' => i = entity_end(line, i),
                 b'"' | b'`' => i = self.quoted(line, i, vocabulary),
                 b'\'' if i == 0 || !line[i - 1].is_ascii_alphanumeric() => {
-                    i = self.quoted(line, i, vocabulary)
+                    i = self.quoted(line, i, vocabulary);
                 }
                 b';' | b'|' | b'\r' | b']' => {
                     self.sentence_end();

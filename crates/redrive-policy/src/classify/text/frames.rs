@@ -12,7 +12,7 @@ pub(super) fn is_frame(line: &str) -> bool {
         || line.starts_with("from /") && numbered()
         || line.starts_with("... ") && line.contains(" more")
         || line.starts_with("goroutine ")
-        || (line.starts_with("#")
+        || (line.starts_with('#')
             && line[1..].starts_with(|c: char| c.is_ascii_digit())
             && line.contains(" in "))
         || (b"~^-=".contains(&first) && line.bytes().all(|c| matches!(c, b'~' | b'^' | b' ' | b'-' | b'=')))

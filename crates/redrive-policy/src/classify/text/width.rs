@@ -10,20 +10,27 @@ pub(super) fn fold_widths(text: &str) -> String {
         match c {
             // 「…」 quotes a name as often as a message; what ends like no sentence is a name.
             '「' | '『' => {
-                if let Some(end) = quoted_name(rest) {
-                    rest = &rest[end..];
-                    out.push(' ');
-                } else {
-                    out.push(' ');
-                }
+                rest = &rest[quoted_name(rest).unwrap_or(0)..];
+                out.push(' ');
             }
             '\u{ff01}'..='\u{ff5e}' => out.push(char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c)),
-            '\u{3000}' | '\u{a0}' => out.push(' '),
             'ー' | '\u{ff70}' | '\u{200b}' | '\u{feff}' => {}
             '。' | '｡' => out.push_str(". "),
-            '、' | '､' | '・' | '」' | '』' | '【' | '】' | '“' | '”' | '…' => out.push(' '),
+            '\u{3000}'
+            | '\u{a0}'
+            | '、'
+            | '､'
+            | '・'
+            | '」'
+            | '』'
+            | '【'
+            | '】'
+            | '“'
+            | '”'
+            | '…'
+            | '•'
+            | '─'..='╿' => out.push(' '),
             '\'' | '’' | '‘' => out.push('\''),
-            '─'..='╿' | '•' => out.push(' '),
             '\u{ff9e}' | '\u{ff9f}' => voice(&mut out, c),
             '\u{ff66}'..='\u{ff9d}' => out.push(wide_kana(c)),
             _ => out.push(c),
