@@ -73,6 +73,7 @@ fn surfaces_do_not_fool_it() {
     check("dial tcp 10.0.0.5:5000: connect: connection refused", Cause::Network);
     check("HTTP 403: API rate limit exceeded for user", Cause::RateLimit);
     check("429 Too Many Requests, retry in 500 ms", Cause::RateLimit);
+    check("could not read timeout_ms from app.conf", Cause::Unknown);
     check("\u{1b}[31mfatal:\u{1b}[0m \u{1b}[1mPermission denied\u{1b}[0m", Cause::AuthError);
 }
 

@@ -190,7 +190,8 @@ impl Normal {
     /// the name of a thing, and a code only as a whole identifier.
     pub(super) fn counts(&self, start: usize, end: usize, single_word: bool, code: bool) -> bool {
         match self.name_around(start, end) {
-            None => !code || single_word,
+            // Words that run into the name of a thing are not a phrase: "could not read timeout_ms".
+            None => (!code || single_word) && !self.touches_thing(start, end),
             Some((name, kind)) => {
                 if code {
                     name.start == start + 1 && name.end == end - 1
@@ -199,6 +200,14 @@ impl Normal {
                 }
             }
         }
+    }
+
+    fn touches_thing(&self, start: usize, end: usize) -> bool {
+        let after = self.names.partition_point(|(name, _)| name.end <= start + 1);
+        self.names[after..]
+            .iter()
+            .take_while(|(name, _)| name.start < end - 1)
+            .any(|(_, kind)| *kind == Name::Thing)
     }
 
     /// Whether a hit stands inside an identifier.
