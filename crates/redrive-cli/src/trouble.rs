@@ -7,6 +7,7 @@ use redrive_policy::{ConfigError, Lang};
 
 use crate::exit::Exit;
 use crate::nearest::nearest;
+use crate::secret;
 use crate::text::{say, text};
 
 /// Why a command line did not do what was asked.
@@ -55,11 +56,13 @@ impl Trouble {
         match self {
             Trouble::Usage { message, .. } => message.clone(),
             Trouble::UnknownCommand { written, .. } => {
-                text(lang, "usage.unknown-command", &[("command", written)])
+                text(lang, "usage.unknown-command", &[("command", &secret::blanked(written))])
             }
-            Trouble::UnknownPolicy { written, known } | Trouble::NoSuchPolicy { written, known } => {
-                text(lang, "trouble.unknown-policy", &[("name", written), ("names", &known.join(", "))])
-            }
+            Trouble::UnknownPolicy { written, known } | Trouble::NoSuchPolicy { written, known } => text(
+                lang,
+                "trouble.unknown-policy",
+                &[("name", &secret::blanked(written)), ("names", &known.join(", "))],
+            ),
             Trouble::NoEvidence => say(lang, "trouble.no-evidence"),
             Trouble::Unreadable { path, source } => {
                 text(lang, "trouble.unreadable", &[("path", &path.display()), ("error", source)])

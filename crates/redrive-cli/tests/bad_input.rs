@@ -147,6 +147,38 @@ fn terminal_escapes_in_arguments_are_written_out() {
     }
 }
 
+/// R-T8: the password of a store is not shown, wherever its URL was written.
+#[test]
+fn no_output_shows_the_password_of_a_store() {
+    const URL: &str = "postgres://u:hun/t@er2@h/db";
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("redrive.toml"), format!("store = '{URL}'\n")).unwrap();
+    for form in ["--plain", "--json", "--color=always"] {
+        for ran in [
+            redrive(["--store", URL, "config", "show", "--origin", form]).run(),
+            redrive(["config", "show", form]).env("REDRIVE_STORE", URL).run(),
+            redrive(["config", "show", form]).in_directory(directory.path()).run(),
+        ] {
+            assert_eq!(ran.code, 0, "{ran}");
+            assert!(ran.stdout.contains("postgres://u:[redacted]@h/db"), "{ran}");
+            assert!(!ran.to_string().contains("er2"), "{ran}");
+        }
+    }
+    for words in [
+        vec![URL],
+        vec!["help", URL],
+        vec!["policy", "list", URL],
+        vec!["--lang", URL, "policy", "list"],
+        vec!["--color", URL, "policy", "list"],
+        vec!["policy", "delays", "--initial-delay", URL],
+        vec!["policy", "explain", "--cause", URL],
+        vec!["--store", URL, "--store", URL, "config", "show"],
+    ] {
+        let ran = redrive(words.clone()).run();
+        assert!(ran.code == 2 && !ran.to_string().contains("er2"), "{words:?}: {ran}");
+    }
+}
+
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => prop::sample::select(vec![
