@@ -178,7 +178,7 @@ fn a_corpus_is_measured() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let entries = concat!(
         "{\"id\":\"e1\",\"text\":\"?\",\"cause\":\"unknown\",\"retry\":false,\"tricky\":true}\n",
-        "{\"id\":\"e2\",\"text\":\"??\",\"cause\":\"network\",\"retry\":true}\n",
+        "{\"id\":\"e3\",\"text\":\"??\",\"cause\":\"network\",\"retry\":true}\n",
     );
     std::fs::write(file.path(), entries).unwrap();
     let ran =
@@ -189,7 +189,7 @@ fn a_corpus_is_measured() {
     assert_eq!(document["all"]["entries"], 2);
     assert_eq!(document["held_out"]["entries"], 1);
     assert_eq!(document["all"]["retry_right_percent"], 50.0);
-    assert_eq!(document["misses"][0]["id"], "e2");
+    assert_eq!(document["misses"][0]["id"], "e3");
 }
 
 /// R-P3, R-P12: typed signals speak for themselves, alone or in a stream.

@@ -201,7 +201,7 @@ fn a_file_is_found_upward_and_beaten_by_variables_and_flags() {
 fn accuracy_in_every_form() {
     let directory = tempfile::tempdir().unwrap();
     let entries = concat!(
-        "{\"id\":\"e1\",\"text\":\"?\",\"cause\":\"unknown\",\"retry\":false,\"tricky\":true}\n",
+        "{\"id\":\"e3\",\"text\":\"?\",\"cause\":\"unknown\",\"retry\":false,\"tricky\":true}\n",
         "{\"id\":\"e2\",\"text\":\"\\u001b[31m??\\nand more\",\"cause\":\"network\",\"retry\":true}\n",
         "not a label\n",
     );
