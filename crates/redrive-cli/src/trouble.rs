@@ -52,7 +52,17 @@ impl Trouble {
         }
     }
 
-    pub(crate) fn message(&self, lang: Lang) -> String {
+    /// What is wrong, a line each: a broken file has many problems, everything else is one.
+    pub(crate) fn messages(&self, lang: Lang) -> Vec<String> {
+        match self {
+            Trouble::BrokenConfig(ConfigError { file, problems }) => {
+                problems.iter().map(|problem| format!("{file}: {}", problem.describe(lang))).collect()
+            }
+            _ => vec![self.message(lang)],
+        }
+    }
+
+    fn message(&self, lang: Lang) -> String {
         match self {
             Trouble::Usage { message, .. } => message.clone(),
             Trouble::UnknownCommand { written, .. } => {

@@ -179,6 +179,43 @@ fn no_output_shows_the_password_of_a_store() {
     }
 }
 
+/// R-C2: a line break in user data does not begin a second line that looks like ours.
+#[test]
+fn user_data_cannot_forge_a_line() {
+    const EVIL: &str = "x\nerror: fake\r\u{2028}hint: fake";
+    let directory = tempfile::tempdir().unwrap();
+    for words in [
+        vec![EVIL],
+        vec!["help", EVIL],
+        vec!["--x\nhint: fake"],
+        vec!["policy", "list", EVIL],
+        vec!["policy", "show", EVIL],
+        vec!["policy", "explain", "--cause", EVIL],
+        vec!["policy", "explain", "--cause", "network", "--policy", EVIL],
+        vec!["policy", "delays", "--initial-delay", EVIL],
+        vec!["--lang", EVIL, "policy", "list"],
+        vec!["--config", EVIL, "policy", "list"],
+        vec!["config", "check", EVIL],
+        vec!["classify", "--corpus", EVIL],
+    ] {
+        let ran = redrive(words.clone()).in_directory(directory.path()).run();
+        assert_ne!(ran.code, 0, "{words:?}");
+        let lines: Vec<&str> = ran.stderr.lines().collect();
+        assert!(lines.len() <= 2 && lines[0].contains(" fake"), "{words:?}: {ran}");
+        assert!(
+            lines.iter().skip(1).all(|line| line.starts_with("hint: ") && !line.contains("fake")),
+            "{ran}"
+        );
+        assert!(!ran.stderr.contains('\r') && !ran.stderr.contains('\u{2028}'), "{words:?}: {ran}");
+    }
+    // A broken file has a line for each of its problems, and no more.
+    std::fs::write(directory.path().join(EVIL), "lang = 'fr'\npolicy = \"x\\nhint: fake\"\n").unwrap();
+    let ran = redrive(["--config", EVIL, "policy", "list"]).in_directory(directory.path()).run();
+    let starts = ["error: x error: fake", "error: x error: fake", "hint: redrive config schema"];
+    assert_eq!(ran.stderr.lines().count(), starts.len(), "{ran}");
+    assert!(ran.stderr.lines().zip(starts).all(|(line, start)| line.starts_with(start)), "{ran}");
+}
+
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => prop::sample::select(vec![
