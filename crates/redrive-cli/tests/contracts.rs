@@ -107,8 +107,7 @@ fn retry_after_is_obeyed_or_ignored_aloud() {
 fn jsonl_answers_line_for_line() {
     let input = concat!(
         "{\"text\":\"connection refused\",\"http_status\":null,\"exit_code\":null,\"code\":null}\n",
-        "{\"http_status\":503,\"extra\":{\"deep\":[1,2]}}\n",
-        "\n",
+        "{\"http_status\":503.0,\"extra\":{\"deep\":[1,2]}}\n",
         "{}\r\n",
         "{\"text\":\"\\u0000\\ud83d\\ude00\",\"exit_code\":3221225477}",
     );
@@ -122,6 +121,34 @@ fn jsonl_answers_line_for_line() {
         assert!(answer["retry"].is_boolean());
     }
     assert!(ran.stdout.starts_with("{\"cause\":\""));
+}
+
+/// R-P3: two streams can be laid side by side: a blank line is answered too, nothing after the last line break
+/// is not.
+#[test]
+fn a_blank_line_is_answered_in_its_place() {
+    for (lang, words) in [("en", "the line is blank"), ("ja", "空行です")] {
+        let ran = line("classify --jsonl").env("REDRIVE_LANG", lang).stdin("{}\n\n \r\n\u{feff}\n{}\n").run();
+        let answers: Vec<Value> =
+            ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let lines: Vec<Option<u64>> = answers.iter().map(|answer| answer["line"].as_u64()).collect();
+        assert_eq!((ran.code, lines), (4, vec![None, Some(2), Some(3), Some(4), None]));
+        assert!(answers[1]["error"].as_str().unwrap().starts_with(words), "{ran}");
+        assert!(ran.stderr.lines().nth(1).unwrap().starts_with("hint: "), "{ran}");
+    }
+    assert_eq!(line("classify --jsonl").stdin("").run().stdout, "");
+}
+
+/// R-P3: half a surrogate pair is read as U+FFFD, in a stream and in a corpus.
+#[test]
+fn half_a_surrogate_pair_is_read() {
+    let ran = line("classify --jsonl").stdin(r#"{"text":"connection refused \ud83d"}"#).run();
+    assert!(ran.code == 0 && ran.stdout.contains("\"network\""), "{ran}");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let entry = r#"{"id":"e3","text":"connection refused \ud83d","cause":"network","retry":true}"#;
+    std::fs::write(file.path(), entry).unwrap();
+    let ran = redrive(["classify".as_ref(), "--corpus".as_ref(), file.path().as_os_str()]).run();
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
 }
 
 /// Bad input: a line that is no JSON is answered in its place, and the run ends with 4.
