@@ -216,6 +216,62 @@ fn user_data_cannot_forge_a_line() {
     assert!(ran.stderr.lines().zip(starts).all(|(line, start)| line.starts_with(start)), "{ran}");
 }
 
+/// R-C2: after an error stands what to do about it, and Japanese is Japanese down to what the system said.
+#[test]
+fn every_error_has_its_hint_and_speaks_the_users_language() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("broken.toml"), "lang = 'fr'\n").unwrap();
+    std::fs::write(directory.path().join("large.toml"), vec![b'#'; 4 * 1024 * 1024 + 1]).unwrap();
+    for (command, code, en, ja) in [
+        ("config check missing", 1, "there is no such file", "ファイルがありません"),
+        ("config check broken.toml/x", 1, "there is no such file", "ファイルがありません"),
+        ("--config missing policy list", 1, "there is no such file", "ファイルがありません"),
+        ("classify --corpus missing", 1, "there is no such file", "ファイルがありません"),
+        ("config check .", 1, "it is a directory", "ディレクトリです"),
+        ("--config . policy list", 1, "it is a directory", "ディレクトリです"),
+        ("classify --corpus .", 1, "it is a directory", "ディレクトリです"),
+        ("config check large.toml", 1, "larger than 4 MiB", "4 MiB を超えています"),
+        ("config check broken.toml", 1, "problems: 1", "1 件の問題"),
+        ("policy check broken.toml", 1, "problems: 1", "1 件の問題"),
+        ("--config broken.toml policy list", 1, "en or ja", "en"),
+        ("classify --jsonl", 4, "could not be read: 1", "1 行を読めませんでした"),
+    ] {
+        for (lang, words) in [("en", en), ("ja", ja)] {
+            let ran = line(command).env("REDRIVE_LANG", lang).in_directory(directory.path()).stdin("x").run();
+            assert_eq!(ran.code, code, "{command}: {ran}");
+            let lines: Vec<&str> = ran.stderr.lines().collect();
+            assert!(lines.len() == 2 && lines[0].starts_with("error: "), "{command}: {ran}");
+            assert!(lines[0].contains(words) && !lines[0].contains("os error"), "{command}: {ran}");
+            assert!(lines[1].starts_with("hint: "), "{command}: {ran}");
+            assert_eq!(lang == "ja", !lines[1].is_ascii(), "{command}: {ran}");
+        }
+    }
+}
+
+/// R-P7: a file that says nothing is no error, and the person is told that it says nothing.
+#[test]
+fn an_empty_file_is_told_of() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["x.json", "x.toml"] {
+        std::fs::write(directory.path().join(name), " \n").unwrap();
+        let ran = line(&format!("config check {name}")).in_directory(directory.path()).run();
+        assert_eq!(ran.code, 0, "{ran}");
+        assert_eq!(ran.stderr, format!("note: {name} is empty; the built-in values hold\n"));
+    }
+}
+
+/// R-P9: delays of a cause that is never retried are shown with a note.
+#[test]
+fn delays_that_will_not_happen_are_told_of() {
+    let ran = line("policy delays --cause auth_error --count 2 --jitter none --json").run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "{\"delays_ms\":[1000,2000]}\n"));
+    assert!(ran.stderr.starts_with("note: policy standard does not retry auth_error"), "{ran}");
+    let ran = line("policy delays --cause auth_error --count 2").run();
+    assert!(ran.stderr.starts_with("note: ") && !ran.stdout.contains("0 retries"), "{ran}");
+    assert_eq!(line("policy delays --cause auth_error --retry-on auth_error").run().stderr, "");
+    assert_eq!(line("policy delays --cause network").run().stderr, "");
+}
+
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => prop::sample::select(vec![
