@@ -65,6 +65,19 @@ fn explain_answers_with_the_decision_record() {
     assert_eq!((&timeout["max_retries"], &timeout["delay_ms"]), (&2.into(), &5_000.into()));
 }
 
+/// R-P10: a person sees which rule found the cause, or that the cause was given.
+#[test]
+fn a_person_sees_where_the_cause_comes_from() {
+    for (command, words) in [
+        ("policy explain --cause network", "cause: network (given by you)\n"),
+        ("policy explain --cause network --lang ja", "原因: network（指定された原因）\n"),
+        ("policy explain --http-status 503", "cause: api_error (http."),
+    ] {
+        let ran = line(command).run();
+        assert!(ran.stdout.contains(words), "{ran}");
+    }
+}
+
 /// R-P8: an override of `max_retries: 0` escalates at once for every cause.
 #[test]
 fn no_retries_means_none_for_any_cause() {
