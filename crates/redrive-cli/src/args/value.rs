@@ -13,7 +13,7 @@ use crate::nearest::nearest;
 use crate::text::{say, text};
 
 /// The longest duration that can be read, in whole days: nanoseconds are counted in 64 bits.
-const MAX_DURATION: Duration = Duration::from_secs(213_503 * 86_400);
+const MAX_DURATION: Duration = Duration::from_hours(213_503 * 24);
 const SHORTEST_SHOW: Duration = Duration::from_secs(2);
 
 /// A value that is not allowed where it stands.
