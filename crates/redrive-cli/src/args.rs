@@ -197,7 +197,7 @@ pub(crate) enum ConfigCommand {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
-    #[arg(long = "for", value_name = "D", value_parser = value::duration, allow_hyphen_values = true)]
+    #[arg(long = "for", value_name = "D", value_parser = value::show_time, allow_hyphen_values = true)]
     #[arg(default_value = "20s")]
     pub(crate) lasts: Duration,
     #[arg(long, value_name = "N", value_parser = value::seed, default_value = "7")]

@@ -14,7 +14,7 @@ mod policy_show;
 use redrive_policy::PolicyWarning;
 
 use crate::args::{Args, Command, ConfigCommand, PolicyCommand};
-use crate::text::text;
+use crate::text::{say, text};
 use crate::trouble::Trouble;
 use crate::view::View;
 use crate::{Exit, Stage, help, render};
@@ -80,6 +80,7 @@ fn check(file: Option<&std::path::Path>, stage: &mut Stage<'_>) -> Result<Exit, 
         let lang = stage.settings.lang;
         let message = text(lang, "config-check.broken", &[("file", &view.file), ("n", &view.problems.len())]);
         stage.talk.error(&message);
+        stage.talk.hint(&say(lang, "trouble.hint.config"));
     }
     Ok(exit)
 }

@@ -11,6 +11,7 @@ use redrive_policy::Lang;
 use crate::args::{BadValue, GLOBAL_FLAGS, POLICY_FLAGS};
 use crate::render::style;
 use crate::render::wrap::hang;
+use crate::secret;
 use crate::settings::Form;
 use crate::text::{find, say, text};
 use crate::trouble::Trouble;
@@ -131,7 +132,8 @@ pub(crate) fn stop(error: &clap::Error, stage: &mut Stage<'_>) -> Result<Exit, T
 
 /// clap's error in our words.
 fn usage(error: &clap::Error, lang: Lang) -> Trouble {
-    let context = |kind| error.get(kind).map(first).unwrap_or_default();
+    // A store's URL may have slipped into the wrong place; what is quoted shows no password.
+    let context = |kind| error.get(kind).map(|value| secret::blanked(&first(value))).unwrap_or_default();
     let arg = context(ContextKind::InvalidArg);
     let value = context(ContextKind::InvalidValue);
     let suggested = |kind| {
@@ -188,7 +190,7 @@ fn usage(error: &clap::Error, lang: Lang) -> Trouble {
         _ => {
             let rendered = error.render().to_string();
             let line = rendered.lines().next().unwrap_or_default();
-            (line.trim_start_matches("error: ").to_owned(), see_help())
+            (secret::blanked(line.trim_start_matches("error: ")), see_help())
         }
     };
     Trouble::Usage { message, hint: Some(hint) }

@@ -10,6 +10,7 @@ mod exit;
 mod help;
 mod nearest;
 mod render;
+mod secret;
 mod settings;
 mod talk;
 mod text;

@@ -44,15 +44,21 @@ impl<'a> Talk<'a> {
 
     /// An error and its hint.
     pub(crate) fn trouble(&mut self, trouble: &Trouble) {
-        // A broken file has many problems, one line each.
-        for line in trouble.message(self.lang).lines() {
-            self.error(line);
+        for message in trouble.messages(self.lang) {
+            self.error(&message);
         }
         if let Some(hint) = trouble.hint(self.lang) {
-            self.line("hint", Tone::Strong, &hint);
+            self.hint(&hint);
         }
     }
 
+    /// What to do about the error before it; always said.
+    pub(crate) fn hint(&mut self, message: &str) {
+        self.line("hint", Tone::Strong, message);
+    }
+
+    /// One line, whatever the message holds: a line break in somebody's data must not begin a second one that
+    /// looks like ours.
     fn line(&mut self, kind: &str, tone: Tone, message: &str) {
         // The label is the same in both languages, so that scripts can look for it.
         let label = if self.colour { style::paint(kind, tone) } else { kind.to_owned() };

@@ -7,6 +7,7 @@ use redrive_policy::{ConfigError, Lang};
 
 use crate::exit::Exit;
 use crate::nearest::nearest;
+use crate::secret;
 use crate::text::{say, text};
 
 /// Why a command line did not do what was asked.
@@ -51,24 +52,38 @@ impl Trouble {
         }
     }
 
-    pub(crate) fn message(&self, lang: Lang) -> String {
+    /// What is wrong, a line each: a broken file has many problems, everything else is one.
+    pub(crate) fn messages(&self, lang: Lang) -> Vec<String> {
+        match self {
+            Trouble::BrokenConfig(ConfigError { file, problems }) => {
+                problems.iter().map(|problem| format!("{file}: {}", problem.describe(lang))).collect()
+            }
+            _ => vec![self.message(lang)],
+        }
+    }
+
+    fn message(&self, lang: Lang) -> String {
         match self {
             Trouble::Usage { message, .. } => message.clone(),
             Trouble::UnknownCommand { written, .. } => {
-                text(lang, "usage.unknown-command", &[("command", written)])
+                text(lang, "usage.unknown-command", &[("command", &secret::blanked(written))])
             }
-            Trouble::UnknownPolicy { written, known } | Trouble::NoSuchPolicy { written, known } => {
-                text(lang, "trouble.unknown-policy", &[("name", written), ("names", &known.join(", "))])
-            }
+            Trouble::UnknownPolicy { written, known } | Trouble::NoSuchPolicy { written, known } => text(
+                lang,
+                "trouble.unknown-policy",
+                &[("name", &secret::blanked(written)), ("names", &known.join(", "))],
+            ),
             Trouble::NoEvidence => say(lang, "trouble.no-evidence"),
-            Trouble::Unreadable { path, source } => {
-                text(lang, "trouble.unreadable", &[("path", &path.display()), ("error", source)])
-            }
+            Trouble::Unreadable { path, source } => text(
+                lang,
+                "trouble.unreadable",
+                &[("path", &path.display()), ("error", &system_error(source, lang))],
+            ),
             Trouble::BrokenConfig(error) => error.describe(lang),
             Trouble::NoConfig => say(lang, "trouble.no-config"),
             Trouble::EmptyCorpus => say(lang, "trouble.empty-corpus"),
-            Trouble::Output(error) => text(lang, "trouble.output", &[("error", error)]),
-            Trouble::Input(error) => text(lang, "trouble.input", &[("error", error)]),
+            Trouble::Output(error) => text(lang, "trouble.output", &[("error", &system_error(error, lang))]),
+            Trouble::Input(error) => text(lang, "trouble.input", &[("error", &system_error(error, lang))]),
         }
     }
 
@@ -92,7 +107,32 @@ impl Trouble {
             Trouble::BrokenConfig(_) => Some(say(lang, "trouble.hint.config")),
             Trouble::NoConfig => Some(say(lang, "trouble.hint.no-config")),
             Trouble::EmptyCorpus => Some(say(lang, "trouble.hint.empty-corpus")),
-            Trouble::Unreadable { .. } | Trouble::Output(_) | Trouble::Input(_) => None,
+            Trouble::Unreadable { path, source } => {
+                let key = format!("trouble.hint.unreadable.{}", kind_of(source).unwrap_or("other"));
+                Some(text(lang, &key, &[("path", &path.display())]))
+            }
+            Trouble::Output(_) => Some(say(lang, "trouble.hint.output")),
+            Trouble::Input(_) => Some(say(lang, "trouble.hint.input")),
         }
+    }
+}
+
+/// What the system said, in our words where it is common, else in its own.
+fn system_error(error: &io::Error, lang: Lang) -> String {
+    let own = match error.kind() {
+        io::ErrorKind::StorageFull => Some("full"),
+        _ => kind_of(error),
+    };
+    own.map_or_else(|| error.to_string(), |kind| say(lang, &format!("trouble.system.{kind}")))
+}
+
+/// The kinds of trouble that files usually give, as the last part of a key.
+fn kind_of(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Some("not-found"),
+        io::ErrorKind::PermissionDenied => Some("denied"),
+        io::ErrorKind::IsADirectory => Some("directory"),
+        io::ErrorKind::FileTooLarge => Some("too-large"),
+        _ => None,
     }
 }

@@ -29,7 +29,7 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         ("policy explain --cause network --retry-count -1", 2, "from 0 to 4294967295"),
         ("policy explain --cause network --retry-count 4294967296", 2, "from 0 to 4294967295"),
         ("policy explain --cause network --retry-on nothing", 2, "any"),
-        ("policy explain --http-status 1000", 2, "100 to 599"),
+        ("policy explain --http-status 1000", 2, "100 to 999"),
         ("policy delays --multiplier NaN", 2, "from 1 to 1000000"),
         ("policy delays --multiplier inf", 2, "from 1 to 1000000"),
         ("policy delays --multiplier -2", 2, "from 1 to 1000000"),
@@ -38,7 +38,7 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         ("policy delays --jitter -0.1", 2, "from 0 to 1"),
         ("policy delays --initial-delay -1s", 2, "250ms"),
         ("policy delays --initial-delay 5", 2, "250ms"),
-        ("policy delays --max-delay 99999999999999999999h", 2, "250ms"),
+        ("policy delays --max-delay 99999999999999999999h", 2, "the longest possible is 213503d"),
         ("policy delays --count 0", 2, "from 1 to 10000"),
         ("policy delays --count 10001", 2, "from 1 to 10000"),
         ("policy delays --count", 2, "--count needs a value"),
@@ -52,6 +52,8 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         ("config check /nonexistent/redrive.toml", 1, "/nonexistent/redrive.toml"),
         ("config check", 3, "redrive.toml"),
         ("demo --for soon", 2, "250ms"),
+        ("demo --for 0s", 2, "at least 2s is expected"),
+        ("demo --for 1.999s", 2, "at least 2s is expected"),
     ] {
         let ran = line(command).run();
         assert_eq!(ran.code, code, "{command}: {ran}");
@@ -71,6 +73,8 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
 #[test]
 fn the_far_ends_are_answered() {
     for command in [
+        "policy explain --http-status 999",
+        "policy delays --max-delay 213503d",
         "policy explain --cause network --retry-count 4294967295",
         "policy explain --cause network --max-retries 4294967295 --retry-count 4294967294",
         "policy delays --backoff exponential --multiplier 1000000 --max-delay 5000000h --count 10000",
@@ -99,7 +103,7 @@ fn any_width_is_drawn_on() {
                 assert_eq!(ran.code, 0, "{command} at {width}: {ran}");
                 let widest = ran.stdout.lines().map(columns).max().unwrap();
                 let limit = width.clamp(40, 160);
-                assert!(command == "-h" || limit < 80 || widest <= limit, "{command}: {widest} > {limit}");
+                assert!(command == "-h" || widest <= limit, "{command}: {widest} > {limit}");
             }
         }
     }
@@ -147,6 +151,131 @@ fn terminal_escapes_in_arguments_are_written_out() {
     }
 }
 
+/// R-T8: the password of a store is not shown, wherever its URL was written.
+#[test]
+fn no_output_shows_the_password_of_a_store() {
+    const URL: &str = "postgres://u:hun/t@er2@h/db";
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("redrive.toml"), format!("store = '{URL}'\n")).unwrap();
+    for form in ["--plain", "--json", "--color=always"] {
+        for ran in [
+            redrive(["--store", URL, "config", "show", "--origin", form]).run(),
+            redrive(["config", "show", form]).env("REDRIVE_STORE", URL).run(),
+            redrive(["config", "show", form]).in_directory(directory.path()).run(),
+        ] {
+            assert_eq!(ran.code, 0, "{ran}");
+            assert!(ran.stdout.contains("postgres://u:[redacted]@h/db"), "{ran}");
+            assert!(!ran.to_string().contains("er2"), "{ran}");
+        }
+    }
+    for words in [
+        vec![URL],
+        vec!["help", URL],
+        vec!["policy", "list", URL],
+        vec!["--lang", URL, "policy", "list"],
+        vec!["--color", URL, "policy", "list"],
+        vec!["policy", "delays", "--initial-delay", URL],
+        vec!["policy", "explain", "--cause", URL],
+        vec!["--store", URL, "--store", URL, "config", "show"],
+    ] {
+        let ran = redrive(words.clone()).run();
+        assert!(ran.code == 2 && !ran.to_string().contains("er2"), "{words:?}: {ran}");
+    }
+}
+
+/// R-C2: a line break in user data does not begin a second line that looks like ours.
+#[test]
+fn user_data_cannot_forge_a_line() {
+    const EVIL: &str = "x\nerror: fake\r\u{2028}hint: fake";
+    let directory = tempfile::tempdir().unwrap();
+    for words in [
+        vec![EVIL],
+        vec!["help", EVIL],
+        vec!["--x\nhint: fake"],
+        vec!["policy", "list", EVIL],
+        vec!["policy", "show", EVIL],
+        vec!["policy", "explain", "--cause", EVIL],
+        vec!["policy", "explain", "--cause", "network", "--policy", EVIL],
+        vec!["policy", "delays", "--initial-delay", EVIL],
+        vec!["--lang", EVIL, "policy", "list"],
+        vec!["--config", EVIL, "policy", "list"],
+        vec!["config", "check", EVIL],
+        vec!["classify", "--corpus", EVIL],
+    ] {
+        let ran = redrive(words.clone()).in_directory(directory.path()).run();
+        assert_ne!(ran.code, 0, "{words:?}");
+        let lines: Vec<&str> = ran.stderr.lines().collect();
+        assert!(lines.len() <= 2 && lines[0].contains(" fake"), "{words:?}: {ran}");
+        assert!(
+            lines.iter().skip(1).all(|line| line.starts_with("hint: ") && !line.contains("fake")),
+            "{ran}"
+        );
+        assert!(!ran.stderr.contains('\r') && !ran.stderr.contains('\u{2028}'), "{words:?}: {ran}");
+    }
+    // A broken file has a line for each of its problems, and no more.
+    std::fs::write(directory.path().join(EVIL), "lang = 'fr'\npolicy = \"x\\nhint: fake\"\n").unwrap();
+    let ran = redrive(["--config", EVIL, "policy", "list"]).in_directory(directory.path()).run();
+    let starts = ["error: x error: fake", "error: x error: fake", "hint: redrive config schema"];
+    assert_eq!(ran.stderr.lines().count(), starts.len(), "{ran}");
+    assert!(ran.stderr.lines().zip(starts).all(|(line, start)| line.starts_with(start)), "{ran}");
+}
+
+/// R-C2: after an error stands what to do about it, and Japanese is Japanese down to what the system said.
+#[test]
+fn every_error_has_its_hint_and_speaks_the_users_language() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("broken.toml"), "lang = 'fr'\n").unwrap();
+    std::fs::write(directory.path().join("large.toml"), vec![b'#'; 4 * 1024 * 1024 + 1]).unwrap();
+    for (command, code, en, ja) in [
+        ("config check missing", 1, "there is no such file", "ファイルがありません"),
+        ("config check broken.toml/x", 1, "there is no such file", "ファイルがありません"),
+        ("--config missing policy list", 1, "there is no such file", "ファイルがありません"),
+        ("classify --corpus missing", 1, "there is no such file", "ファイルがありません"),
+        ("config check .", 1, "it is a directory", "ディレクトリです"),
+        ("--config . policy list", 1, "it is a directory", "ディレクトリです"),
+        ("classify --corpus .", 1, "it is a directory", "ディレクトリです"),
+        ("config check large.toml", 1, "larger than 4 MiB", "4 MiB を超えています"),
+        ("config check broken.toml", 1, "problems: 1", "1 件の問題"),
+        ("policy check broken.toml", 1, "problems: 1", "1 件の問題"),
+        ("--config broken.toml policy list", 1, "en or ja", "en"),
+        ("classify --jsonl", 4, "could not be read: 1", "1 行を読めませんでした"),
+    ] {
+        for (lang, words) in [("en", en), ("ja", ja)] {
+            let ran = line(command).env("REDRIVE_LANG", lang).in_directory(directory.path()).stdin("x").run();
+            assert_eq!(ran.code, code, "{command}: {ran}");
+            let lines: Vec<&str> = ran.stderr.lines().collect();
+            assert!(lines.len() == 2 && lines[0].starts_with("error: "), "{command}: {ran}");
+            assert!(lines[0].contains(words) && !lines[0].contains("os error"), "{command}: {ran}");
+            assert!(lines[1].starts_with("hint: "), "{command}: {ran}");
+            assert_eq!(lang == "ja", !lines[1].is_ascii(), "{command}: {ran}");
+        }
+    }
+}
+
+/// R-P7: a file that says nothing is no error, and the person is told that it says nothing.
+#[test]
+fn an_empty_file_is_told_of() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["x.json", "x.toml"] {
+        std::fs::write(directory.path().join(name), " \n").unwrap();
+        let ran = line(&format!("config check {name}")).in_directory(directory.path()).run();
+        assert_eq!(ran.code, 0, "{ran}");
+        assert_eq!(ran.stderr, format!("note: {name} is empty; the built-in values hold\n"));
+    }
+}
+
+/// R-P9: delays of a cause that is never retried are shown with a note.
+#[test]
+fn delays_that_will_not_happen_are_told_of() {
+    let ran = line("policy delays --cause auth_error --count 2 --jitter none --json").run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "{\"delays_ms\":[1000,2000]}\n"));
+    assert!(ran.stderr.starts_with("note: policy standard does not retry auth_error"), "{ran}");
+    let ran = line("policy delays --cause auth_error --count 2").run();
+    assert!(ran.stderr.starts_with("note: ") && !ran.stdout.contains("0 retries"), "{ran}");
+    assert_eq!(line("policy delays --cause auth_error --retry-on auth_error").run().stderr, "");
+    assert_eq!(line("policy delays --cause network").run().stderr, "");
+}
+
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => prop::sample::select(vec![
@@ -174,12 +303,15 @@ proptest! {
         prop_assert!(ran.code <= 4, "{ran}");
     }
 
-    /// Bad input: no line makes the stream end early; every line that is not blank gets an answer.
+    /// Bad input: no line makes the stream end early; every line gets an answer.
     #[test]
     fn every_line_is_answered(lines in prop::collection::vec("[^\n]{0,60}", 0..20)) {
-        let ran = line("classify --jsonl").stdin(lines.join("\n")).run();
-        let asked = lines.iter().filter(|line| !line.trim_ascii().trim_start_matches('\u{feff}').is_empty());
-        prop_assert_eq!(ran.stdout.lines().count(), asked.count());
+        let mut asked = lines.join("\n");
+        if !lines.is_empty() {
+            asked.push('\n');
+        }
+        let ran = line("classify --jsonl").stdin(asked).run();
+        prop_assert_eq!(ran.stdout.lines().count(), lines.len());
     }
 }
 

@@ -65,6 +65,19 @@ fn explain_answers_with_the_decision_record() {
     assert_eq!((&timeout["max_retries"], &timeout["delay_ms"]), (&2.into(), &5_000.into()));
 }
 
+/// R-P10: a person sees which rule found the cause, or that the cause was given.
+#[test]
+fn a_person_sees_where_the_cause_comes_from() {
+    for (command, words) in [
+        ("policy explain --cause network", "cause: network (given by you)\n"),
+        ("policy explain --cause network --lang ja", "原因: network（指定された原因）\n"),
+        ("policy explain --http-status 503", "cause: api_error (http."),
+    ] {
+        let ran = line(command).run();
+        assert!(ran.stdout.contains(words), "{ran}");
+    }
+}
+
 /// R-P8: an override of `max_retries: 0` escalates at once for every cause.
 #[test]
 fn no_retries_means_none_for_any_cause() {
@@ -107,8 +120,7 @@ fn retry_after_is_obeyed_or_ignored_aloud() {
 fn jsonl_answers_line_for_line() {
     let input = concat!(
         "{\"text\":\"connection refused\",\"http_status\":null,\"exit_code\":null,\"code\":null}\n",
-        "{\"http_status\":503,\"extra\":{\"deep\":[1,2]}}\n",
-        "\n",
+        "{\"http_status\":503.0,\"extra\":{\"deep\":[1,2]}}\n",
         "{}\r\n",
         "{\"text\":\"\\u0000\\ud83d\\ude00\",\"exit_code\":3221225477}",
     );
@@ -122,6 +134,34 @@ fn jsonl_answers_line_for_line() {
         assert!(answer["retry"].is_boolean());
     }
     assert!(ran.stdout.starts_with("{\"cause\":\""));
+}
+
+/// R-P3: two streams can be laid side by side: a blank line is answered too, nothing after the last line break
+/// is not.
+#[test]
+fn a_blank_line_is_answered_in_its_place() {
+    for (lang, words) in [("en", "the line is blank"), ("ja", "空行です")] {
+        let ran = line("classify --jsonl").env("REDRIVE_LANG", lang).stdin("{}\n\n \r\n\u{feff}\n{}\n").run();
+        let answers: Vec<Value> =
+            ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let lines: Vec<Option<u64>> = answers.iter().map(|answer| answer["line"].as_u64()).collect();
+        assert_eq!((ran.code, lines), (4, vec![None, Some(2), Some(3), Some(4), None]));
+        assert!(answers[1]["error"].as_str().unwrap().starts_with(words), "{ran}");
+        assert!(ran.stderr.lines().nth(1).unwrap().starts_with("hint: "), "{ran}");
+    }
+    assert_eq!(line("classify --jsonl").stdin("").run().stdout, "");
+}
+
+/// R-P3: half a surrogate pair is read as U+FFFD, in a stream and in a corpus.
+#[test]
+fn half_a_surrogate_pair_is_read() {
+    let ran = line("classify --jsonl").stdin(r#"{"text":"connection refused \ud83d"}"#).run();
+    assert!(ran.code == 0 && ran.stdout.contains("\"network\""), "{ran}");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let entry = r#"{"id":"e3","text":"connection refused \ud83d","cause":"network","retry":true}"#;
+    std::fs::write(file.path(), entry).unwrap();
+    let ran = redrive(["classify".as_ref(), "--corpus".as_ref(), file.path().as_os_str()]).run();
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
 }
 
 /// Bad input: a line that is no JSON is answered in its place, and the run ends with 4.
@@ -178,7 +218,7 @@ fn a_corpus_is_measured() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let entries = concat!(
         "{\"id\":\"e1\",\"text\":\"?\",\"cause\":\"unknown\",\"retry\":false,\"tricky\":true}\n",
-        "{\"id\":\"e2\",\"text\":\"??\",\"cause\":\"network\",\"retry\":true}\n",
+        "{\"id\":\"e3\",\"text\":\"??\",\"cause\":\"network\",\"retry\":true}\n",
     );
     std::fs::write(file.path(), entries).unwrap();
     let ran =
@@ -189,7 +229,7 @@ fn a_corpus_is_measured() {
     assert_eq!(document["all"]["entries"], 2);
     assert_eq!(document["held_out"]["entries"], 1);
     assert_eq!(document["all"]["retry_right_percent"], 50.0);
-    assert_eq!(document["misses"][0]["id"], "e2");
+    assert_eq!(document["misses"][0]["id"], "e3");
 }
 
 /// R-P3, R-P12: typed signals speak for themselves, alone or in a stream.

@@ -45,10 +45,10 @@ fn jsonl_answers_without_waiting_for_more() {
 fn the_demo_ends_in_time() {
     for form in ["--lang=en", "--lang=ja", "--json"] {
         let started = Instant::now();
-        let output = redrive().args(["demo", "--for", "1s", form]).output().unwrap();
+        let output = redrive().args(["demo", "--for", "2s", form]).output().unwrap();
         assert_eq!(output.status.code(), Some(0));
         // It promises a second more than asked for; a busy machine gets a few.
-        assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(7), "{:?}", started.elapsed());
         let stdout = String::from_utf8(output.stdout).unwrap();
         assert!(stdout.lines().count() > 10, "{stdout}");
         assert!(!stdout.contains('\x1b'));

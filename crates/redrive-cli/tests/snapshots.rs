@@ -39,6 +39,30 @@ fn policy_show_in_every_form() {
     check("policy_show", "policy show collector");
 }
 
+/// R-C2: narrow terminals get stacked rows, and whole words.
+#[test]
+fn narrow_terminals_get_stacked_rows() {
+    let mut page = String::new();
+    for command in ["policy list", "policy explain --cause network --jitter none", "policy show collector"] {
+        for lang in ["en", "ja"] {
+            let command = format!("{command} --color always --lang {lang}");
+            let ran = line(&command).env("REDRIVE_WIDTH", "44").run();
+            page.push_str(&format!("===== 44 columns: redrive {command}\n{ran}\n"));
+        }
+    }
+    insta::assert_snapshot!("narrow", page);
+}
+
+/// R-C2: nobody scrolls sideways to read a policy.
+#[test]
+fn a_plain_policy_is_not_wide() {
+    for name in redrive_policy::PRESETS {
+        let ran = line(&format!("policy show {name} --plain")).run();
+        let widest = ran.stdout.lines().map(str::len).max();
+        assert!(ran.code == 0 && widest <= Some(100), "{ran}");
+    }
+}
+
 /// R-C2, R-P10
 #[test]
 fn policy_explain_in_every_form() {
@@ -201,7 +225,7 @@ fn a_file_is_found_upward_and_beaten_by_variables_and_flags() {
 fn accuracy_in_every_form() {
     let directory = tempfile::tempdir().unwrap();
     let entries = concat!(
-        "{\"id\":\"e1\",\"text\":\"?\",\"cause\":\"unknown\",\"retry\":false,\"tricky\":true}\n",
+        "{\"id\":\"e3\",\"text\":\"?\",\"cause\":\"unknown\",\"retry\":false,\"tricky\":true}\n",
         "{\"id\":\"e2\",\"text\":\"\\u001b[31m??\\nand more\",\"cause\":\"network\",\"retry\":true}\n",
         "not a label\n",
     );

@@ -6,23 +6,40 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use redrive_policy::{Cause, CauseSet, CurveKind, Factor, Jitter, Lang, Multiplier};
+use redrive_policy::{Cause, CauseSet, CurveKind, Factor, Jitter, Lang, Multiplier, human_duration};
 
 use super::MAX_COUNT;
 use crate::nearest::nearest;
 use crate::text::{say, text};
 
+/// The longest duration that can be read, in whole days: nanoseconds are counted in 64 bits.
+const MAX_DURATION: Duration = Duration::from_hours(213_503 * 24);
+const SHORTEST_SHOW: Duration = Duration::from_secs(2);
+
 /// A value that is not allowed where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BadValue {
     Duration,
+    /// A duration all right, but longer than can be counted.
+    TooLong,
+    TooShort {
+        least: Duration,
+    },
     Multiplier,
     Jitter,
     Status,
     ExitCode,
-    Whole { least: u64, most: u64 },
-    Curve { written: String },
-    Cause { written: String, or_any: bool },
+    Whole {
+        least: u64,
+        most: u64,
+    },
+    Curve {
+        written: String,
+    },
+    Cause {
+        written: String,
+        or_any: bool,
+    },
 }
 
 impl BadValue {
@@ -30,6 +47,10 @@ impl BadValue {
     pub(crate) fn allowed(&self, lang: Lang) -> String {
         match self {
             BadValue::Duration => say(lang, "allowed.duration"),
+            BadValue::TooLong => text(lang, "allowed.too-long", &[("most", &human_duration(MAX_DURATION))]),
+            BadValue::TooShort { least } => {
+                text(lang, "allowed.too-short", &[("least", &human_duration(*least))])
+            }
             BadValue::Multiplier => say(lang, "allowed.multiplier"),
             BadValue::Jitter => say(lang, "allowed.jitter"),
             BadValue::Status => say(lang, "allowed.status"),
@@ -66,7 +87,18 @@ impl fmt::Display for BadValue {
 impl Error for BadValue {}
 
 pub(super) fn duration(text: &str) -> Result<Duration, BadValue> {
-    redrive_policy::parse_duration(text).map_err(|_| BadValue::Duration)
+    redrive_policy::parse_duration(text).map_err(|_| {
+        // What can be read when its digits are fewer was only too long.
+        let (whole, rest) = text.trim().split_at(text.trim().bytes().take_while(u8::is_ascii_digit).count());
+        let shorter = redrive_policy::parse_duration(&format!("1{rest}")).is_ok();
+        if !whole.is_empty() && shorter { BadValue::TooLong } else { BadValue::Duration }
+    })
+}
+
+/// How long a demo lasts: what is over in a blink shows nothing.
+pub(super) fn show_time(text: &str) -> Result<Duration, BadValue> {
+    let lasts = duration(text)?;
+    if lasts < SHORTEST_SHOW { Err(BadValue::TooShort { least: SHORTEST_SHOW }) } else { Ok(lasts) }
 }
 
 pub(super) fn multiplier(text: &str) -> Result<Multiplier, BadValue> {
@@ -108,8 +140,9 @@ pub(super) fn causes(text: &str) -> Result<CauseSet, BadValue> {
     }
 }
 
+/// Beyond 599 there are servers that make up their own, and rules that name them.
 pub(super) fn http_status(text: &str) -> Result<u16, BadValue> {
-    text.trim().parse().ok().filter(|status| (100..=599).contains(status)).ok_or(BadValue::Status)
+    text.trim().parse().ok().filter(|status| (100..=999).contains(status)).ok_or(BadValue::Status)
 }
 
 /// Windows reports codes such as 3221225477 as unsigned; they are the same 32 bits.
@@ -152,11 +185,26 @@ mod tests {
         for text in ["0", "10001", "-1"] {
             assert!(count(text).is_err(), "{text}");
         }
-        for text in ["0", "99", "600", "-500", "65536", "OK"] {
+        for text in ["0", "99", "1000", "-500", "65536", "OK"] {
             assert_eq!(http_status(text), Err(BadValue::Status), "{text}");
         }
+        assert_eq!(http_status("999"), Ok(999));
         assert_eq!(exit_code("3221225477"), Ok(-1_073_741_819));
         assert_eq!(exit_code("99999999999"), Err(BadValue::ExitCode));
+    }
+
+    /// Bad input: what is too long is told apart from what is no duration, and the most is said.
+    #[test]
+    fn a_duration_too_long_is_told_the_most() {
+        for text in ["99999999999999h", "213504d", " 99999999999999999999999.5 s "] {
+            assert_eq!(duration(text), Err(BadValue::TooLong), "{text}");
+        }
+        for text in ["", "h", "5", "99999999999999999999", "-1s", "9999999999999999x", "1.2.3s"] {
+            assert_eq!(duration(text), Err(BadValue::Duration), "{text}");
+        }
+        assert_eq!(duration(&human_duration(MAX_DURATION)), Ok(MAX_DURATION));
+        assert_eq!(show_time("1.9s"), Err(BadValue::TooShort { least: SHORTEST_SHOW }));
+        assert_eq!(show_time("2s"), Ok(SHORTEST_SHOW));
     }
 
     #[test]

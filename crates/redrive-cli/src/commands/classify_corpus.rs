@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use redrive_policy::{Cause, Classifier};
 use serde::Deserialize;
 
-use super::classify_jsonl::Line;
-use crate::text::text;
+use super::classify_jsonl::{BadLine, Line, without_lone_surrogates};
+use crate::text::{say, text};
 use crate::trouble::Trouble;
 use crate::view::accuracy::{AccuracyView, Judged};
 use crate::{Exit, Stage};
@@ -34,6 +34,9 @@ pub(super) fn run(files: &[PathBuf], stage: &mut Stage<'_>) -> Result<(AccuracyV
     }
     if judged.is_empty() {
         return Err(Trouble::EmptyCorpus);
+    }
+    if bad > 0 {
+        stage.talk.hint(&say(stage.settings.lang, "trouble.hint.empty-corpus"));
     }
     let exit = if bad == 0 { Exit::Done } else { Exit::Partly };
     Ok((AccuracyView::new(judged, bad), exit))
@@ -65,17 +68,27 @@ fn judge_file(
             Err(error) => {
                 bad += 1;
                 let place = format!("{}:{number}", path.display());
-                let message =
-                    text(stage.settings.lang, "corpus.bad-line", &[("place", &place), ("error", &error)]);
+                let lang = stage.settings.lang;
+                let error = error.describe(lang);
+                let message = text(lang, "corpus.bad-line", &[("place", &place), ("error", &error)]);
                 stage.talk.error(&message);
             }
         }
     }
 }
 
-fn judge(line: &str, classifier: &Classifier) -> Result<Judged, String> {
-    let label: Label = serde_json::from_str(line).map_err(|error| error.to_string())?;
-    let report = Line::parse(line)?.report();
+fn judge(line: &str, classifier: &Classifier) -> Result<Judged, BadLine> {
+    let repaired;
+    let line = match (Line::parse(line), without_lone_surrogates(line)) {
+        (Err(_), Some(text)) => {
+            repaired = text;
+            Line::parse(&repaired).map(|parsed| (&*repaired, parsed))
+        }
+        (parsed, _) => parsed.map(|parsed| (line, parsed)),
+    };
+    let (line, parsed) = line?;
+    let label: Label = serde_json::from_str(line).map_err(|_| BadLine::NoLabel)?;
+    let report = parsed.report();
     let failure = classifier.classify(&report);
     Ok(Judged {
         held_out: is_held_out(&label.id),

@@ -1,64 +1,32 @@
 //! `classify --jsonl`: a stream of failures in, a stream of answers out, line for line.
 //!
-//! One reader, one writer, and buffers that are reused: nothing is allocated per line. A line that cannot be
-//! read is answered in its place by `{"error":…,"line":N}`, and the run ends with exit code 4.
+//! One reader, one writer, and buffers that are reused: nothing is allocated per line. Every line gets exactly
+//! one answer, so that the two streams can be laid side by side: one that cannot be read, a blank one too, is
+//! answered in its place by `{"error":…,"line":N}`, and the run ends with exit code 4.
+
+mod line;
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 
-use redrive_policy::{Classifier, Failure, Report};
-use serde::Deserialize;
+use redrive_policy::{Classifier, Failure, Lang};
 
 use crate::render::json;
-use crate::text::text;
+use crate::text::{say, text};
 use crate::trouble::Trouble;
 use crate::{Exit, Stage};
+pub(super) use line::{BadLine, Line, without_lone_surrogates};
 
 /// A line longer than this is an error, not a reason to run out of memory.
 const MAX_LINE: u64 = 64 * 1024 * 1024;
 const BUFFER: usize = 256 * 1024;
-
-/// One line of input. Fields that are not named here are ignored.
-#[derive(Debug, Deserialize)]
-pub(super) struct Line<'a> {
-    #[serde(borrow, default)]
-    pub(super) text: Option<Cow<'a, str>>,
-    #[serde(default)]
-    pub(super) http_status: Option<i64>,
-    #[serde(default)]
-    pub(super) exit_code: Option<i64>,
-    #[serde(borrow, default)]
-    pub(super) code: Option<Cow<'a, str>>,
-}
-
-impl<'a> Line<'a> {
-    /// Reads one line; an error says in what way it is wrong.
-    pub(super) fn parse(line: &'a str) -> Result<Line<'a>, String> {
-        if !line.starts_with('{') {
-            return Err("a JSON object is expected".to_owned());
-        }
-        serde_json::from_str(line).map_err(|error| error.to_string())
-    }
-
-    /// The report it stands for. A number that can be no status says nothing.
-    pub(super) fn report(self) -> Report<'a> {
-        let mut report = self.text.map(Report::text).unwrap_or_default();
-        report.http_status = self.http_status.and_then(|status| u16::try_from(status).ok());
-        report.exit_code = self.exit_code.and_then(|code| {
-            // Windows reports codes such as 3221225477 as unsigned; they are the same 32 bits.
-            i32::try_from(code).ok().or_else(|| u32::try_from(code).ok().map(u32::cast_signed))
-        });
-        report.code = self.code;
-        report
-    }
-}
 
 pub(super) fn run(stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let config = stage.settings.config()?;
     let classifier = config.classifier();
     let mut reader = BufReader::with_capacity(BUFFER, &mut *stage.stdin);
     let mut writer = BufWriter::with_capacity(BUFFER, &mut *stage.stdout);
-    let bad = answer_all(&classifier, &mut reader, &mut writer)?;
+    let bad = answer_all(&classifier, &mut reader, &mut writer, stage.settings.lang)?;
     writer.flush().map_err(Trouble::Output)?;
     drop(writer);
     if bad == 0 {
@@ -66,6 +34,7 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     }
     let message = text(stage.settings.lang, "jsonl.bad-lines", &[("n", &bad)]);
     stage.talk.error(&message);
+    stage.talk.hint(&say(stage.settings.lang, "jsonl.hint"));
     Ok(Exit::Partly)
 }
 
@@ -74,6 +43,7 @@ fn answer_all<R: Read, W: Write>(
     classifier: &Classifier,
     reader: &mut BufReader<R>,
     writer: &mut BufWriter<W>,
+    lang: Lang,
 ) -> Result<u64, Trouble> {
     let mut line = Vec::new();
     let (mut number, mut bad) = (0u64, 0u64);
@@ -97,16 +67,25 @@ fn answer_all<R: Read, W: Write>(
             Ok(text) => Cow::Borrowed(text),
             Err(_) => String::from_utf8_lossy(&line),
         };
-        let text = text.trim_ascii().trim_start_matches('\u{feff}');
-        if text.is_empty() {
-            continue;
-        }
-        let parsed = if cut_off { Err(format!("longer than {MAX_LINE} bytes")) } else { Line::parse(text) };
+        let text = text.trim_ascii().trim_start_matches('\u{feff}').trim_ascii_start();
+        let repaired;
+        let parsed = match Line::parse(text) {
+            _ if cut_off => Err(BadLine::TooLong),
+            Err(_) if text.is_empty() => Err(BadLine::Blank),
+            Err(error) => match without_lone_surrogates(text) {
+                Some(text) => {
+                    repaired = text;
+                    Line::parse(&repaired)
+                }
+                None => Err(error),
+            },
+            good => good,
+        };
         match parsed {
             Ok(parsed) => write_answer(&classifier.classify(&parsed.report()), writer),
             Err(error) => {
                 bad += 1;
-                write_error(&error, number, writer)
+                write_error(&error.describe(lang), number, writer)
             }
         }
         .map_err(Trouble::Output)?;

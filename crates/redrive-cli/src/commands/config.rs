@@ -39,7 +39,7 @@ fn settings(settings: &Settings, config: &Config) -> Vec<SettingView> {
     let config_path = settings.config_path().map(|path| path.display().to_string());
     vec![
         SettingView::new("config", config_path, settings.config_origin().clone()),
-        SettingView::new("store", settings.store.value.clone(), settings.store.origin.clone()),
+        SettingView::store(&settings.store.value, settings.store.origin.clone()),
         SettingView::new("lang", settings.lang.name(), settings.lang_origin.clone()),
         SettingView::new("color", color, settings.color_choice.origin.clone()),
         SettingView::new("policy", settings.policy.value.clone(), settings.policy.origin.clone()),

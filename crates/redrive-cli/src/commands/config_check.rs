@@ -9,12 +9,15 @@ use crate::settings::{format_of, read_config_text};
 use crate::trouble::Trouble;
 use crate::view::config_check::{ConfigCheckView, ProblemView};
 
-pub(super) fn run(file: Option<&Path>, stage: &Stage<'_>) -> Result<ConfigCheckView, Trouble> {
+pub(super) fn run(file: Option<&Path>, stage: &mut Stage<'_>) -> Result<ConfigCheckView, Trouble> {
     let path = file.or_else(|| stage.settings.config_path()).ok_or(Trouble::NoConfig)?.to_owned();
     let lang = stage.settings.lang;
     let text = read_config_text(&stage.cwd.join(&path))
         .map_err(|source| Trouble::Unreadable { path: path.clone(), source })?;
     let name = path.display().to_string();
+    if text.trim().is_empty() {
+        stage.talk.note(&crate::text::text(lang, "note.empty-file", &[("file", &name)]));
+    }
     let mut view = ConfigCheckView {
         schema: "redrive/config_check.v1",
         file: name.clone(),

@@ -10,7 +10,7 @@ use crate::text::text;
 use crate::trouble::Trouble;
 use crate::view::Bar;
 use crate::view::backoff::range;
-use crate::view::delays::{DelaysView, add};
+use crate::view::delays::{DelaysView, Retries, add};
 
 pub(super) fn run(args: &DelaysArgs, stage: &mut Stage<'_>) -> Result<DelaysView, Trouble> {
     let flags = &args.flags;
@@ -26,8 +26,15 @@ pub(super) fn run(args: &DelaysArgs, stage: &mut Stage<'_>) -> Result<DelaysView
         let failure = args.cause.map(Failure::of);
         let backoff = failure.as_ref().map_or(&policy.backoff, |failure| policy.backoff_for(failure));
         let max = failure.as_ref().map_or(policy.max_retries, |failure| policy.max_retries_for(failure));
-        let retried = args.cause.is_none_or(|cause| policy.retry_on.contains(cause));
-        (backoff.clone(), Some((policy.name.clone(), if retried { max } else { 0 })))
+        match args.cause.filter(|cause| !policy.retry_on.contains(*cause)) {
+            Some(cause) => {
+                let names: [(&str, &dyn std::fmt::Display); 2] =
+                    [("policy", &policy.name), ("cause", &cause.name())];
+                stage.talk.note(&text(stage.settings.lang, "note.cause-not-retried", &names));
+                (backoff.clone(), Some((policy.name.clone(), Retries::Never)))
+            }
+            None => (backoff.clone(), Some((policy.name.clone(), Retries::UpTo(max)))),
+        }
     };
     warn(&backoff, flags, stage);
     let seed = args.seed.unwrap_or_else(|| stage.entropy());

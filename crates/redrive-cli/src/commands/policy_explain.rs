@@ -42,7 +42,9 @@ pub(super) fn run(args: &ExplainArgs, stage: &mut Stage<'_>) -> Result<DecisionV
     } else {
         (ladder(&policy, &failure, rungs), decision.max_retries.saturating_add(1) - rungs)
     };
-    Ok(DecisionView { record: decision.record(stage.settings.lang), ladder, left_out })
+    let record = decision.record(stage.settings.lang);
+    let found_by = args.cause.is_none().then_some(failure.rule);
+    Ok(DecisionView { record, ladder, found_by, left_out })
 }
 
 fn report(args: &ExplainArgs, wait: Option<Duration>) -> Report<'_> {

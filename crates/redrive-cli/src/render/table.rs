@@ -6,7 +6,7 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table as Grid, TableStyle};
 
 use super::style::paint;
-use super::wrap::wrap;
+use super::wrap::{widest_piece, wrap};
 use crate::escape::{escape, pad, pad_left, width};
 use crate::view::backoff::short;
 use crate::view::{Align, Bar, Bars, Block, Span, Table, Tone};
@@ -31,12 +31,21 @@ const END_MARK: char = '\u{2060}';
 /// The whole page.
 pub(super) fn page(blocks: &[Block], columns: usize, colour: bool) -> String {
     let mut out = String::new();
-    for block in blocks {
+    for (i, block) in blocks.iter().enumerate() {
         match block {
-            Block::Heading(text) => out.push_str(&tinted(&escape(text), Tone::Heading, colour)),
+            Block::Heading(text) => {
+                out.push_str(&prose(&[Span::new(text.clone(), Tone::Heading)], columns, colour));
+            }
             Block::Text(spans) => out.push_str(&prose(spans, columns, colour)),
             Block::Fields(fields) => out.push_str(&pairs(fields, columns, colour)),
-            Block::Table(table) => out.push_str(&grid(table, columns, colour)),
+            Block::Table(table) if fits(table, columns) => out.push_str(&grid(table, columns, colour)),
+            Block::Table(table) => {
+                out.push_str(&stacked(table, columns, colour));
+                // Without a border, what follows needs some room.
+                if blocks.get(i + 1).is_some_and(|next| !matches!(next, Block::Gap)) {
+                    out.push('\n');
+                }
+            }
             Block::Bars(bars) => out.push_str(&curve(bars, columns, colour)),
             Block::Gap => {}
         }
@@ -80,14 +89,80 @@ fn pairs(fields: &[(String, Span)], columns: usize, colour: bool) -> String {
     lines.join("\n")
 }
 
+/// What a cell takes besides its text: a border and a space on each side.
+const AROUND_A_CELL: usize = 3;
+/// A table that must be squeezed into less than this is no pleasure to read.
+const NARROW: usize = 64;
+/// No column is made narrower than this.
+const NARROWEST_COLUMN: usize = 8;
+
+/// Whether a table is drawn in so many columns: always where there is room, else only if no row is broken.
+fn fits(table: &Table, columns: usize) -> bool {
+    columns >= NARROW || measured(table, &width).iter().sum::<usize>() <= room_in(table, columns)
+}
+
+/// What is left for text.
+fn room_in(table: &Table, columns: usize) -> usize {
+    columns.saturating_sub(table.columns.len() * AROUND_A_CELL + 1)
+}
+
+/// The most that any cell of each column, its name included, measures.
+fn measured(table: &Table, measure: &dyn Fn(&str) -> usize) -> Vec<usize> {
+    let column = |i: usize| {
+        let cells = table.rows.iter().filter_map(|row| row.get(i)).map(|span| measure(&escape(&span.text)));
+        cells.chain(table.columns.get(i).map(|(name, _)| measure(&escape(name)))).max().unwrap_or(0)
+    };
+    (0..table.columns.len()).map(column).collect()
+}
+
+/// How wide each column is: the widest gives way first, and words are broken only when nothing else is left.
+fn widths(table: &Table, columns: usize) -> Vec<usize> {
+    let room = room_in(table, columns);
+    let words = measured(table, &widest_piece);
+    let mut widths = measured(table, &width);
+    while widths.iter().sum::<usize>() > room {
+        let largest = |least: &dyn Fn(usize) -> usize| {
+            (0..widths.len()).filter(|i| widths[*i] > least(*i)).max_by_key(|i| widths[*i])
+        };
+        match largest(&|i| words[i].max(NARROWEST_COLUMN)).or_else(|| largest(&|_| NARROWEST_COLUMN)) {
+            Some(i) => widths[i] -= 1,
+            None => break,
+        }
+    }
+    widths
+}
+
+/// The rows one below the other, each cell on a line with the name of its column. A cell without a name is a
+/// mark on what follows it.
+fn stacked(table: &Table, columns: usize, colour: bool) -> String {
+    let row = |row: &Vec<Span>| {
+        let mut fields = Vec::new();
+        let mut mark = String::new();
+        for ((name, _), cell) in table.columns.iter().zip(row) {
+            if name.is_empty() {
+                mark = format!("{} ", cell.text);
+                continue;
+            }
+            let text = format!("{}{}", std::mem::take(&mut mark).trim_start(), cell.text);
+            fields.push((name.clone(), Span::new(text, cell.tone)));
+        }
+        pairs(&fields, columns, colour)
+    };
+    table.rows.iter().map(row).collect::<Vec<_>>().join("\n\n")
+}
+
 fn grid(table: &Table, columns: usize, colour: bool) -> String {
+    let widths = widths(table, columns);
+    let cell = |(span, width): (&Span, &usize)| Cell::new(marked(span, *width));
     let mut grid = Grid::new();
+    let names: Vec<Span> =
+        table.columns.iter().map(|(name, _)| Span::new(name.clone(), Tone::Strong)).collect();
+    // Every cell is broken into lines already, by rules that know Japanese; what is left is drawing.
     grid.load_style(STYLE)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(u16::try_from(columns).unwrap_or(u16::MAX))
-        .set_header(table.columns.iter().map(|(name, _)| marked(&Span::new(name.clone(), Tone::Strong))));
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(names.iter().zip(&widths).map(cell));
     for row in &table.rows {
-        grid.add_row(row.iter().map(|span| Cell::new(marked(span))));
+        grid.add_row(row.iter().zip(&widths).map(cell));
     }
     for (i, (_, align)) in table.columns.iter().enumerate() {
         if let (Align::Right, Some(column)) = (align, grid.column_mut(i)) {
@@ -98,14 +173,15 @@ fn grid(table: &Table, columns: usize, colour: bool) -> String {
     lines.join("\n")
 }
 
-/// A cell's text with every word between marks of its tone, so that wrapping cannot part them.
-fn marked(span: &Span) -> String {
+/// A cell's text in lines of that width, each between marks of its tone.
+fn marked(span: &Span, columns: usize) -> String {
     let text = escape(&span.text);
+    let lines = if width(&text) <= columns { vec![text.into_owned()] } else { wrap(&text, columns) };
     let Some((_, mark)) = MARKS.iter().find(|(tone, _)| *tone == span.tone) else {
-        return text.into_owned();
+        return lines.join("\n");
     };
-    let words: Vec<String> = text.split(' ').map(|word| format!("{mark}{word}{END_MARK}")).collect();
-    words.join(" ")
+    let lines: Vec<String> = lines.iter().map(|line| format!("{mark}{line}{END_MARK}")).collect();
+    lines.join("\n")
 }
 
 /// A laid-out line with its marks turned into colour, or taken out.
@@ -115,17 +191,13 @@ fn unmarked(line: &str, colour: bool) -> String {
     let mut tone = Tone::Plain;
     for c in line.chars() {
         let mark = MARKS.iter().find(|(_, mark)| *mark == c);
-        if mark.is_none() && c != END_MARK && c != '│' {
+        if mark.is_none() && c != END_MARK {
             word.push(c);
             continue;
         }
-        // A border ends a tone too: a word longer than its column goes on in the next line without colour.
         out.push_str(&tinted(&word, tone, colour));
         word.clear();
         tone = mark.map_or(Tone::Plain, |(tone, _)| *tone);
-        if c == '│' {
-            out.push(c);
-        }
     }
     out.push_str(&tinted(&word, tone, colour));
     out
@@ -221,6 +293,38 @@ mod tests {
         let coloured = grid(&table, 60, true);
         assert!(coloured.contains("\x1b[31m接続できません\x1b[0m"), "{coloured:?}");
         assert!(!plain.contains(END_MARK));
+    }
+
+    /// R-C2: no word is broken, however narrow the terminal; rows that cannot stand side by side are stacked.
+    #[test]
+    fn words_stay_whole_at_every_width() {
+        let table = Table {
+            columns: vec![
+                (String::new(), Align::Left),
+                ("decision".to_owned(), Align::Left),
+                ("wait".to_owned(), Align::Right),
+            ],
+            rows: vec![
+                vec![Span::plain(">"), Span::new("ESCALATE", Tone::Bad), Span::plain("exponential 1s")],
+                vec![
+                    Span::plain(""),
+                    Span::plain("RETRY at some later time that takes many words"),
+                    Span::plain("-"),
+                ],
+            ],
+        };
+        let at = |columns| page(&[Block::Table(table.clone())], columns, false);
+        for columns in 40..120 {
+            let page = at(columns);
+            assert!(page.contains("ESCALATE") && page.contains("exponential"), "{columns}:\n{page}");
+            assert!(page.lines().all(|line| width(line) <= columns), "{columns}:\n{page}");
+        }
+        assert_eq!(
+            at(44),
+            "  decision  > ESCALATE\n  wait      exponential 1s\n\n\
+             \x20 decision  RETRY at some later time that\n            takes many words\n  wait      -\n"
+        );
+        assert!(at(64).starts_with('╭') && at(118).lines().count() == 6);
     }
 
     #[test]

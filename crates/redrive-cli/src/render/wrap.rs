@@ -3,7 +3,11 @@
 use crate::escape::width;
 
 /// Characters that never begin a line.
-const NOT_FIRST: &str = "。、．，）」』】〉》！？・ー々…:;,.!?)]}%";
+const NOT_FIRST: &str =
+    "。、．，）」』】〉》！？・ー々…:;,.!?)]}%ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ";
+
+/// A path goes on in the next line after a slash once it is that long; `1/3` does not.
+const LONG_PATH: usize = 16;
 
 /// The lines of a text. A word wider than a line is broken where the line ends.
 pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
@@ -57,6 +61,11 @@ pub(crate) fn hang(line: &str, columns: usize) -> Vec<String> {
     }
 }
 
+/// How wide the widest part is that no line break may stand in: a line needs that much to leave words whole.
+pub(super) fn widest_piece(text: &str) -> usize {
+    pieces(text).iter().map(|piece| width(piece.trim_end())).max().unwrap_or(0)
+}
+
 /// The smallest parts that a line break may stand between: words with the spaces after them, and single wide
 /// characters with whatever may not begin a line.
 fn pieces(text: &str) -> Vec<&str> {
@@ -67,6 +76,7 @@ fn pieces(text: &str) -> Vec<&str> {
         let wide = |c: char| width(c.encode_utf8(&mut [0; 4])) > 1;
         let may_break = previous.is_some_and(|p| {
             (p == ' ' && c != ' ')
+                || (p == '/' && at - start >= LONG_PATH)
                 || (wide(p) && c != ' ' && !NOT_FIRST.contains(c) && !matches!(p, '（' | '「' | '『'))
                 || (wide(c) && p != ' ' && !wide(p) && !NOT_FIRST.contains(c) && p != '(')
         });
@@ -89,6 +99,10 @@ mod tests {
     fn english_breaks_between_words_and_japanese_anywhere_but_before_a_full_stop() {
         assert_eq!(wrap("one two three four", 9), ["one two", "three", "four"]);
         assert_eq!(wrap("再試行します。", 12), ["再試行しま", "す。"]);
+        assert_eq!(wrap("再フルジッター", 8), ["再フル", "ジッター"]);
+        let path = "sqlite:/home/ada/.local/share/redrive/redrive.db";
+        assert_eq!(wrap(path, 40), ["sqlite:/home/ada/.local/share/redrive/", "redrive.db"]);
+        assert_eq!(wrap("retry 1/3", 8), ["retry", "1/3"]);
         assert_eq!(wrap("", 10), [""]);
         let flag = "  --config <FILE>  the file that is read before all";
         assert_eq!(

@@ -14,7 +14,7 @@ use redrive_policy::{Config, ConfigError, Format, Settings as FileSettings};
 use super::{Origin, Sourced};
 use crate::trouble::Trouble;
 
-/// No configuration is larger than this.
+/// No configuration is larger than this; `trouble.system.too-large` says so.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The file that holds, how it was found, and what it says.
@@ -31,6 +31,7 @@ impl Found {
         match (&self.loaded, &self.unreadable, &self.path) {
             (_, Some(error), Some(path)) => Err(Trouble::Unreadable {
                 path: path.clone(),
+                // An error of the system cannot be cloned; its kind and its words say all.
                 source: std::io::Error::new(error.kind(), error.to_string()),
             }),
             (Some(Ok(config)), ..) => Ok(config.clone()),
@@ -94,7 +95,7 @@ pub(crate) fn read_config_text(path: &Path) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if u64::try_from(bytes.len()).is_ok_and(|len| len > MAX_BYTES) {
-        return Err(std::io::Error::other(format!("more than {MAX_BYTES} bytes")));
+        return Err(std::io::ErrorKind::FileTooLarge.into());
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{Align, Block, Page, Reader, Span, Table, Tone};
+use crate::secret;
 use crate::settings::Origin;
 use crate::text::{say, text};
 
@@ -39,7 +40,16 @@ impl SettingView {
             Origin::Search => "search".to_owned(),
             Origin::BuiltIn => "built-in".to_owned(),
         };
-        SettingView { name, value: value.into(), origin, source }
+        let value = match value.into() {
+            serde_json::Value::String(text) => redrive_policy::redact(&text).into(),
+            other => other,
+        };
+        SettingView { name, value, origin, source }
+    }
+
+    /// The store; its password is for nobody to read.
+    pub(crate) fn store(url: &str, source: Origin) -> SettingView {
+        SettingView::new("store", secret::blanked(url), source)
     }
 
     fn shown(&self) -> String {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redrive_policy::{DecisionKind, DecisionRecord, human_duration};
+use redrive_policy::{DecisionKind, DecisionRecord, RuleId, human_duration};
 use serde::Serialize;
 
 use super::backoff::{range_in_words, short};
@@ -16,6 +16,9 @@ pub(crate) struct DecisionView {
     pub(crate) record: DecisionRecord,
     #[serde(skip)]
     pub(crate) ladder: Vec<Rung>,
+    /// The rule that found the cause, unless the cause was given.
+    #[serde(skip)]
+    pub(crate) found_by: Option<RuleId>,
     /// How many rungs were left out.
     #[serde(skip)]
     pub(crate) left_out: u32,
@@ -58,11 +61,17 @@ impl Page for DecisionView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
         let lang = reader.lang;
         let record = &self.record;
+        let cause = record.cause.map_or("", redrive_policy::Cause::name);
+        let found_by =
+            self.found_by.as_ref().map_or_else(|| say(lang, "decision.given"), ToString::to_string);
         let mut fields = vec![
             (say(lang, "decision.decision"), headline(record, reader)),
             (
                 say(lang, "decision.cause"),
-                Span::new(record.cause.map_or("", redrive_policy::Cause::name), Tone::Strong),
+                Span::new(
+                    text(lang, "decision.cause-by", &[("cause", &cause), ("rule", &found_by)]),
+                    Tone::Strong,
+                ),
             ),
             (say(lang, "decision.policy"), Span::plain(record.policy.clone())),
             (

@@ -15,7 +15,15 @@ pub(crate) struct DelaysView {
     pub(crate) bars: Vec<Bar>,
     pub(crate) backoff: Backoff,
     /// The policy they belong to and the number of retries it makes, unless the curve stands alone.
-    pub(crate) policy: Option<(String, u32)>,
+    pub(crate) policy: Option<(String, Retries)>,
+}
+
+/// How many retries a policy makes of what is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Retries {
+    UpTo(u32),
+    /// The cause is not retried at all; the curve is what it would get.
+    Never,
 }
 
 impl Serialize for DelaysView {
@@ -40,7 +48,10 @@ impl Page for DelaysView {
             labels: [say(lang, "delays.retry"), say(lang, "delays.wait"), say(lang, "delays.total")],
             rows: self.bars.clone(),
             cap: self.backoff.cap,
-            last: self.policy.as_ref().map(|(_, max)| *max),
+            last: self.policy.as_ref().map(|(_, retries)| match retries {
+                Retries::UpTo(max) => *max,
+                Retries::Never => 0,
+            }),
         };
         let mut blocks = vec![Block::Heading(title), Block::Bars(bars), Block::Gap];
         let cap = human_duration(self.backoff.cap);
@@ -54,9 +65,13 @@ impl Page for DelaysView {
             blocks.push(Block::Text(vec![Span::new(say(lang, "delays.legend"), Tone::Dim)]));
         }
         let shown = u32::try_from(self.bars.len()).unwrap_or(u32::MAX);
-        if let Some((name, max)) = self.policy.as_ref().filter(|(_, max)| *max < shown) {
-            let gives_up = text(lang, "delays.gives-up", &[("policy", name), ("max", max)]);
-            blocks.push(Block::Text(vec![Span::new(gives_up, Tone::Warn)]));
+        match &self.policy {
+            Some((name, Retries::UpTo(max))) if *max < shown => {
+                let gives_up = text(lang, "delays.gives-up", &[("policy", name), ("max", max)]);
+                blocks.push(Block::Text(vec![Span::new(gives_up, Tone::Warn)]));
+            }
+            // A note has said so already.
+            Some((_, Retries::Never | Retries::UpTo(_))) | None => {}
         }
         blocks
     }

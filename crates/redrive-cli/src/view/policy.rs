@@ -1,12 +1,13 @@
 //! Policies: all of them in a list, or one with what it does about every cause.
 
 use redrive_policy::{
-    Cause, CauseSet, Class, Failure, Lang, Policy, PolicySpec, human_duration, round_to_millis,
+    Cause, CauseSet, Class, Entry, Failure, Lang, Policy, PolicySpec, human_duration, round_to_millis,
 };
 use serde::Serialize;
 
 use super::backoff::{BackoffView, in_words};
 use super::{Align, Block, Page, Reader, Span, Table, Tone};
+use crate::escape::width;
 use crate::text::{say, text};
 
 /// Every policy that can be named.
@@ -209,8 +210,35 @@ impl Page for PolicyView {
             (say(lang, "policy.crash-budget"), Span::plain(policy.crash_budget.to_string())),
             ("Retry-After".to_owned(), Span::plain(limit)),
         ];
-        vec![Block::Fields(fields), Block::Gap, Block::Table(self.causes_table(lang))]
+        let mut blocks = vec![Block::Fields(fields), Block::Gap, Block::Table(self.causes_table(lang))];
+        for (number, entry) in (1..).zip(by_code(policy)) {
+            blocks.push(Block::Text(vec![Span::plain(text(lang, "policy.with-codes", &[("n", &number)]))]));
+            blocks.extend(lines_of(&entry.codes).map(|line| Block::Text(vec![Span::new(line, Tone::Dim)])));
+        }
+        blocks
     }
+}
+
+/// The entries that are narrowed to some codes, in the order of their footnotes.
+fn by_code(policy: &PolicySpec) -> impl Iterator<Item = &Entry> {
+    policy.entries.iter().filter(|entry| !entry.codes.is_empty())
+}
+
+/// Names in indented lines of a width that can be read; a name is never broken.
+fn lines_of(names: &[String]) -> impl Iterator<Item = String> {
+    const WIDTH: usize = 76;
+    let mut lines: Vec<String> = Vec::new();
+    for (i, name) in names.iter().enumerate() {
+        let name = if i + 1 < names.len() { format!("{name},") } else { name.clone() };
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(&name) <= WIDTH => {
+                line.push(' ');
+                line.push_str(&name);
+            }
+            _ => lines.push(format!("    {name}")),
+        }
+    }
+    lines.into_iter()
 }
 
 impl PolicyView {
@@ -231,14 +259,13 @@ impl PolicyView {
                 Span::plain(view.max_retries.to_string()),
                 Span::plain(delays),
             ]);
-            // Entries narrowed by code differ from what the cause alone gets.
-            for entry in self.policy.entries.iter().filter(|entry| !entry.codes.is_empty()) {
+            // Entries narrowed by code differ from what the cause alone gets; their codes stand below.
+            for (number, entry) in (1..).zip(by_code(&self.policy)) {
                 if entry.causes.contains(view.cause) {
-                    let codes = text(lang, "policy.with-codes", &[("codes", &entry.codes.join(", "))]);
                     let max = entry.max_retries.unwrap_or(self.max_retries);
                     let backoff = entry.backoff.as_ref().unwrap_or(&self.policy.backoff);
                     rows.push(vec![
-                        Span::new(codes, Tone::Dim),
+                        Span::plain(format!("{} [{number}]", view.cause.name())),
                         Span::new(say(lang, "yes"), Tone::Good),
                         Span::plain(max.to_string()),
                         Span::plain(in_words(backoff, lang)),
