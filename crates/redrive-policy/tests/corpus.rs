@@ -61,7 +61,7 @@ fn messages_of_the_field_are_recognised() {
     check(include_str!("../corpus/field.jsonl"));
 }
 
-/// R-P3, R-P4: by people who had not seen the rules.
+/// R-P3, R-P4: written without sight of the rules.
 #[test]
 fn messages_written_without_the_rules_are_recognised() {
     check(include_str!("../corpus/blind.jsonl"));
