@@ -91,7 +91,7 @@ fn the_picture_is_what_the_demo_shows() {
         let picture =
             transcripts.iter().find(|(command, shown)| command.contains("demo") && !shown.is_empty());
         let (_, shown) = picture.unwrap_or_else(|| panic!("{path} has no picture"));
-        let (code, printed) = run(&format!("redrive demo --for 1ms{flag}"));
+        let (code, printed) = run(&format!("redrive demo --for 2s{flag}"));
         assert_eq!(code, Some(0), "{printed}");
         let paceless = |line: &String| {
             let end = [" (here: ", "（ここでは"].iter().filter_map(|pace| line.find(pace)).min();

@@ -373,7 +373,10 @@ impl Decision {
                         text(lang, "decide.delay.clamped", &[("delay", &wait), ("asked", &Human(*asked))])
                     }
                 };
-                format!("{first} {second}")
+                match lang {
+                    Lang::En => format!("{first} {second}"),
+                    Lang::Ja => first + &second,
+                }
             }
         }
     }
