@@ -271,7 +271,7 @@ fn delays_that_will_not_happen_are_told_of() {
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "{\"delays_ms\":[1000,2000]}\n"));
     assert!(ran.stderr.starts_with("note: policy standard does not retry auth_error"), "{ran}");
     let ran = line("policy delays --cause auth_error --count 2").run();
-    assert!(ran.stderr.starts_with("note: ") && !ran.stdout.contains("0 retries"), "{ran}");
+    assert!(ran.stderr.starts_with("note: ") && !ran.stdout.contains("retries at most"), "{ran}");
     assert_eq!(line("policy delays --cause auth_error --retry-on auth_error").run().stderr, "");
     assert_eq!(line("policy delays --cause network").run().stderr, "");
 }

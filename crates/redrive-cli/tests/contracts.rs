@@ -37,6 +37,17 @@ fn delays_are_exact() {
     assert_eq!(delays("--policy standard --cause timeout --count 3"), seconds(&[5, 5, 5]));
 }
 
+/// R-P9: without a cause, a policy is credited with the most retries that it makes.
+#[test]
+fn a_policy_of_causes_is_not_said_to_make_no_retries() {
+    let ran = line("policy delays --policy api --plain").run();
+    assert!(ran.stdout.contains("Policy api makes 5 retries at most"), "{ran}");
+    let ran = line("policy show api --plain").run();
+    assert!(ran.stdout.contains("retries: 3-5\n"), "{ran}");
+    let ran = line("policy delays --policy api --max-retries 0 --plain").run();
+    assert!(ran.stdout.contains("Policy api makes 0 retries at most"), "{ran}");
+}
+
 /// R-P6: jitter never exceeds the cap, and a seed repeats it.
 #[test]
 fn jitter_stays_below_the_cap() {

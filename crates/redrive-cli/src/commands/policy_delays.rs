@@ -11,6 +11,7 @@ use crate::trouble::Trouble;
 use crate::view::Bar;
 use crate::view::backoff::range;
 use crate::view::delays::{DelaysView, Retries, add};
+use crate::view::policy::retries;
 
 pub(super) fn run(args: &DelaysArgs, stage: &mut Stage<'_>) -> Result<DelaysView, Trouble> {
     let flags = &args.flags;
@@ -25,7 +26,7 @@ pub(super) fn run(args: &DelaysArgs, stage: &mut Stage<'_>) -> Result<DelaysView
         // Without a cause: the delays of whatever has no entry of its own.
         let failure = args.cause.map(Failure::of);
         let backoff = failure.as_ref().map_or(&policy.backoff, |failure| policy.backoff_for(failure));
-        let max = failure.as_ref().map_or(policy.max_retries, |failure| policy.max_retries_for(failure));
+        let max = failure.as_ref().map_or(retries(&policy).1, |failure| policy.max_retries_for(failure));
         match args.cause.filter(|cause| !policy.retry_on.contains(*cause)) {
             Some(cause) => {
                 let names: [(&str, &dyn std::fmt::Display); 2] =

@@ -78,7 +78,10 @@ impl Page for ClassificationView {
             fields.push((key("matched"), Span::plain(matched.clone())));
         }
         if reader.verbose {
-            fields.push((key("verdict"), Span::plain(self.verdict.name())));
+            // Most rules name the cause and leave it at that.
+            if self.verdict != Verdict::Unsaid {
+                fields.push((key("verdict"), Span::plain(self.verdict.name())));
+            }
             fields.push(("failure_type".to_owned(), Span::plain(self.failure_type.name())));
             fields.push(("error_category".to_owned(), Span::plain(self.error_category.name())));
             fields.push(("class".to_owned(), Span::plain(self.class.name())));

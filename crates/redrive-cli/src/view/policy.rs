@@ -85,12 +85,17 @@ impl Page for PoliciesView {
 /// How many retries the causes get that are retried: `3`, or `2–5` when they differ. Crashes have a budget of
 /// their own.
 fn retries_in_words(policy: &PolicySpec) -> String {
+    match retries(policy) {
+        (least, most) if least != most => format!("{least}–{most}"),
+        (least, _) => least.to_string(),
+    }
+}
+
+/// The least and the most retries that a cause gets which is retried; crashes apart.
+pub(crate) fn retries(policy: &PolicySpec) -> (u32, u32) {
     let causes = policy.retry_on.minus(CauseSet::of(&[Cause::Crashed]));
     let retries = || causes.iter().map(|cause| policy.max_retries_for(&Failure::of(cause)));
-    match (retries().min(), retries().max()) {
-        (Some(least), Some(most)) if least != most => format!("{least}–{most}"),
-        (least, _) => least.unwrap_or(0).to_string(),
-    }
+    (retries().min().unwrap_or(0), retries().max().unwrap_or(0))
 }
 
 /// A set of causes in a few words: by class where it is one, else by name.
@@ -205,7 +210,7 @@ impl Page for PolicyView {
         let fields = vec![
             (say(lang, "policy.name"), Span::new(self.name.clone(), Tone::Strong)),
             (say(lang, "policy.from"), Span::plain(say(lang, &format!("policy.origin.{}", self.origin)))),
-            (say(lang, "policy.retries"), Span::plain(self.max_retries.to_string())),
+            (say(lang, "policy.retries"), Span::plain(retries_in_words(policy))),
             (say(lang, "policy.delays"), Span::plain(in_words(&policy.backoff, lang))),
             (say(lang, "policy.crash-budget"), Span::plain(policy.crash_budget.to_string())),
             ("Retry-After".to_owned(), Span::plain(limit)),
