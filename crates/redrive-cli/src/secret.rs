@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_holds_no_password_stays() {
-        for url in ["sqlite:/home/a:b@c/x.db", "postgres://h:5432/db", "postgres://u@h/db", "fibonacci", ""] {
+        for url in ["sqlite:/data/a:b@c/x.db", "postgres://h:5432/db", "postgres://u@h/db", "fibonacci", ""] {
             assert_eq!(blanked(url), url);
         }
     }
