@@ -325,7 +325,7 @@ impl RuleBook {
             // Numbers mean different things to different systems, so prose beats them more easily.
             let is_number = code.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
             let code_level = rule.code_level.unwrap_or(match () {
-                () if is_number => 76,
+                () if is_number => 68,
                 () if is_decisive(code) => DECISIVE,
                 () => level.max(94),
             });

@@ -9,7 +9,8 @@ use super::{BEFORE_LAST_CAUSE, STATUS_IN_TEXT, Source};
 use crate::failure::Report;
 
 /// Words after which three digits are a status.
-const STATUS_BEFORE: &[&[u8]] = &[b"http", b"https", b"status", b"statuscode", b"httpstatus", b"errorcode"];
+const STATUS_BEFORE: &[&[u8]] =
+    &[b"http", b"https", b"status", b"statuscode", b"httpstatus", b"errorcode", b"code"];
 
 /// Words after which three digits are a status if no thing is counted: "got 502", but not "got 502 rows".
 const STATUS_BEFORE_END: &[&[u8]] = &[
@@ -90,7 +91,7 @@ pub(super) fn statuses_in_text(normal: &Normal, report: &Report<'_>, book: &Rule
         let rest = normal.text()[number.end..].trim_ascii_start();
         let alone = (before.is_empty() || before == b"|") && (after.is_empty() || after == b"|");
         let named = alone
-            || STATUS_BEFORE.contains(&before)
+            || (STATUS_BEFORE.contains(&before) && !after.ends_with(b"s"))
             || (STATUS_BEFORE_END.contains(&before) && GOES_ON.contains(&after))
             || (rest.starts_with(reason_phrase(status))
                 && (before.is_empty()

@@ -207,6 +207,10 @@ impl Normal {
         let at = core.iter().rposition(|byte| *byte == b'.').unwrap_or(0);
         let (first, last) = (&core[..at], &core[at + 1..]);
         let humps = last.iter().filter(|byte| byte.is_ascii_uppercase()).count();
+        // `socket.gaierror`, `zlib.error`: some errors are not written like classes.
+        if [&b"error"[..], b"exception", b"timeout"].iter().any(|end| last.ends_with(end)) {
+            return self.plain(last, vocabulary);
+        }
         if !last.first().is_some_and(u8::is_ascii_uppercase) {
             return self.mask();
         }
