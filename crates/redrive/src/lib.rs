@@ -47,6 +47,7 @@ mod into_failure;
 mod layer;
 mod retry;
 mod signals;
+mod turns;
 mod verbs;
 
 pub use attempt::{Attempt, AttemptError, KEPT_ATTEMPTS, RetryError, Stop};

@@ -20,10 +20,8 @@ use crate::cancel::Cancel;
 use crate::hooks::{Hooks, OnFailure, OnRetry, OnRetryAnswer, When, panic_message};
 use crate::inline::{Journey, Next, Terms};
 use crate::into_failure::{By, Reporter, Typed};
+use crate::turns::TURNS;
 use crate::verbs::{shaping_verbs, shared_verbs};
-
-/// So many zero delays in a row, and the executor gets a turn.
-const TURNS: u32 = 32;
 
 /// Retries closures that make futures.
 ///
