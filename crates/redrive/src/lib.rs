@@ -45,6 +45,7 @@ mod inline;
 mod into_failure;
 #[cfg(feature = "tower")]
 mod layer;
+mod record;
 mod retry;
 mod signals;
 mod turns;
