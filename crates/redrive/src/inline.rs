@@ -164,12 +164,11 @@ impl<E> Journey<E> {
         let left = if past_deadline || cancelled_now { Some(Duration::ZERO) } else { left };
         let attempt = keep(&mut trail.attempts, Attempt { number, error, failure, delay: None });
         let mut own_rng;
-        let rng = match rng {
-            Some(rng) => rng,
-            None => {
-                own_rng = chance::fresh();
-                &mut own_rng
-            }
+        let rng = if let Some(rng) = rng {
+            rng
+        } else {
+            own_rng = chance::fresh();
+            &mut own_rng
         };
         let allowed = || {
             cancelled_now |= cancel.as_ref().is_some_and(Cancel::is_cancelled);

@@ -1,5 +1,7 @@
 //! Retrying futures (R-P13): the calls that are made, the waits between them, and what ends them.
 //! The clock is tokio's paused one; nothing here waits for real.
+// Helpers of tests are tests too.
+#![allow(clippy::unwrap_used)]
 
 use std::cell::{Cell, RefCell};
 use std::future::pending;
