@@ -142,6 +142,32 @@ impl<F, S, E, R, H> RetryBlocking<F, S, E, R, H> {
         RetryBlocking { operation, sleeper, journey, terms, reporter, hooks }
     }
 
+    /// Decides and waits; gives the end when there is no further attempt. Apart, so that a success stays small.
+    #[inline(never)]
+    fn after_failure(&mut self, error: AttemptError<E>, deadline: Option<Duration>) -> Option<RetryError<E>>
+    where
+        S: Sleeper,
+        R: Reporter<E>,
+        H: Hooks<E>,
+    {
+        let left = deadline.map(|deadline| deadline.saturating_sub(self.sleeper.now()));
+        let terms = self.terms.as_deref_mut();
+        match self.journey.on_failure(error, left, terms, &self.reporter, &mut self.hooks) {
+            Next::Stop(error) => return Some(error),
+            Next::Wait(Duration::ZERO) => {}
+            Next::Wait(wait) => self.wait(wait),
+        }
+        match &self.terms {
+            Some(terms)
+                if !terms.is_cancelled()
+                    && deadline.is_some_and(|deadline| self.sleeper.now() >= deadline) =>
+            {
+                Some(self.journey.on_late(terms, &mut self.hooks))
+            }
+            _ => None,
+        }
+    }
+
     fn wait(&mut self, wait: Duration)
     where
         S: Sleeper,
@@ -192,18 +218,8 @@ impl<F, S, E, R, H> RetryBlocking<F, S, E, R, H> {
                     Err(error) => AttemptError::Failed(error),
                 },
             };
-            let left = deadline.map(|deadline| deadline.saturating_sub(self.sleeper.now()));
-            let terms = self.terms.as_deref_mut();
-            match self.journey.on_failure(error, left, terms, &self.reporter, &mut self.hooks) {
-                Next::Stop(error) => return Err(error),
-                Next::Wait(Duration::ZERO) => {}
-                Next::Wait(wait) => self.wait(wait),
-            }
-            if let Some(terms) = &self.terms
-                && !terms.is_cancelled()
-                && deadline.is_some_and(|deadline| self.sleeper.now() >= deadline)
-            {
-                return Err(self.journey.on_late(terms, &mut self.hooks));
+            if let Some(end) = self.after_failure(error, deadline) {
+                return Err(end);
             }
         }
     }

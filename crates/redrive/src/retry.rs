@@ -216,10 +216,8 @@ where
                         None => ready!(attempt.poll(cx)).map_err(AttemptError::Failed),
                     };
                     match outcome {
-                        Ok(value) => {
-                            this.phase.set(Phase::Done);
-                            return Poll::Ready(Ok(value));
-                        }
+                        // Left as it is: an attempt that has given its value says itself that it is polled too often.
+                        Ok(value) => return Poll::Ready(Ok(value)),
                         Err(error) => error,
                     }
                 }
