@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use redrive_policy::{Decision, Failure, Lang, human_duration, one_line, redact};
 
+use crate::record::{self, Record};
+
 /// How many attempts are kept with their errors. Of a longer run the first and the last half of that many
 /// are: a policy may ask for millions of retries, and memory is not endless.
 pub const KEPT_ATTEMPTS: usize = 256;
@@ -30,7 +32,8 @@ pub struct Attempt<E> {
     pub error: AttemptError<E>,
     /// What that was found to be.
     pub failure: Failure,
-    /// How long was waited afterwards; none for the last one.
+    /// How long was waited afterwards, which is less than was planned when somebody cancelled meanwhile; none when
+    /// nothing was to follow.
     pub delay: Option<Duration>,
 }
 
@@ -119,7 +122,8 @@ pub enum Stop {
     Deadline {
         /// The deadline, counted from the beginning.
         deadline: Duration,
-        /// The wait that would have passed it; none when the deadline came while an attempt ran.
+        /// The wait that would have passed it; none when the deadline came while an attempt ran, or came between a
+        /// wait that was to end in time and the next attempt.
         wait: Option<Duration>,
     },
     /// Somebody cancelled.
@@ -140,26 +144,51 @@ pub enum Stop {
 /// assert!(error.to_string().starts_with("fetch gave up after 1 attempt: "));
 /// assert!(error.to_string().ends_with("; last: key revoked"));
 /// ```
+///
+/// It is an [`Error`] whatever `E` is, as long as it can be displayed, so that `?` passes it on: as a boxed error, or as
+/// an `anyhow::Error`.
+///
+/// ```
+/// use redrive::{Policy, RetryExt};
+/// use std::error::Error;
+///
+/// async fn load() -> Result<u32, Box<dyn Error + Send + Sync>> {
+///     Ok("42".parse()?)
+/// }
+/// async fn answer() -> Result<u32, Box<dyn Error + Send + Sync>> {
+///     Ok(load.retry(Policy::standard()).await?)
+/// }
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// assert_eq!(answer().await.unwrap(), 42);
+/// # });
+/// ```
+///
+/// The message ends with the words of the last error, so its `source` is what is *behind* that error: a chain that is
+/// printed says nothing twice. The last error itself is [`RetryError::error`].
 pub struct RetryError<E>(Box<Story<E>>);
 
-struct Story<E> {
-    name: Option<Cow<'static, str>>,
-    made: u32,
-    attempts: Vec<Attempt<E>>,
-    decision: Decision,
-    stop: Stop,
+/// What an error knows behind itself.
+pub(crate) type Behind<E> = fn(&E) -> Option<&(dyn Error + 'static)>;
+
+/// All that is known when a retry has ended.
+pub(crate) struct Story<E> {
+    pub(crate) name: Option<Cow<'static, str>>,
+    pub(crate) made: u32,
+    pub(crate) attempts: Vec<Attempt<E>>,
+    pub(crate) decision: Decision,
+    pub(crate) stop: Stop,
+    pub(crate) record: Record,
+    pub(crate) behind: Behind<E>,
 }
 
 impl<E> RetryError<E> {
     #[cold]
-    pub(crate) fn new(
-        name: Option<Cow<'static, str>>,
-        made: u32,
-        attempts: Vec<Attempt<E>>,
-        decision: Decision,
-        stop: Stop,
-    ) -> RetryError<E> {
-        RetryError(Box::new(Story { name, made, attempts, decision, stop }))
+    pub(crate) fn new(story: Story<E>) -> RetryError<E> {
+        RetryError(Box::new(story))
+    }
+
+    pub(crate) fn record(&self) -> &Record {
+        &self.0.record
     }
 
     /// The attempts, in order. None when somebody cancelled before the first one. Beyond [`KEPT_ATTEMPTS`] the
@@ -262,9 +291,12 @@ impl<E: fmt::Debug> fmt::Debug for RetryError<E> {
     }
 }
 
-impl<E: Error + 'static> Error for RetryError<E> {
+impl<E: fmt::Display + fmt::Debug> Error for RetryError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.error().map(|error| error as &(dyn Error + 'static))
+        if record::is_asked_for() {
+            return Some(&self.0.record);
+        }
+        self.error().and_then(self.0.behind)
     }
 }
 

@@ -64,7 +64,7 @@ pub trait Sleeper {
     /// Waits so long. A sleeper that can be woken returns at once when somebody cancels.
     fn sleep(&mut self, wait: Duration, cancel: Option<&Cancel>);
 
-    /// The time since some fixed moment; read only when there is a deadline.
+    /// The time since some fixed moment; read only when there is a deadline or somebody may cancel.
     fn now(&mut self) -> Duration {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         START.elapsed()
@@ -142,6 +142,47 @@ impl<F, S, E, R, H> RetryBlocking<F, S, E, R, H> {
         RetryBlocking { operation, sleeper, journey, terms, reporter, hooks }
     }
 
+    /// Decides and waits; gives the end when there is no further attempt. Apart, so that a success stays small.
+    #[inline(never)]
+    fn after_failure(&mut self, error: AttemptError<E>, deadline: Option<Duration>) -> Option<RetryError<E>>
+    where
+        S: Sleeper,
+        R: Reporter<E>,
+        H: Hooks<E>,
+    {
+        let left = deadline.map(|deadline| deadline.saturating_sub(self.sleeper.now()));
+        let terms = self.terms.as_deref_mut();
+        match self.journey.on_failure(error, left, terms, &self.reporter, &mut self.hooks) {
+            Next::Stop(error) => return Some(error),
+            Next::Wait(Duration::ZERO) => {}
+            Next::Wait(wait) => self.wait(wait),
+        }
+        match &self.terms {
+            Some(terms)
+                if !terms.is_cancelled()
+                    && deadline.is_some_and(|deadline| self.sleeper.now() >= deadline) =>
+            {
+                Some(self.journey.on_late(terms, &mut self.hooks))
+            }
+            _ => None,
+        }
+    }
+
+    fn wait(&mut self, wait: Duration)
+    where
+        S: Sleeper,
+    {
+        let Some(cancel) = self.terms.as_ref().and_then(|terms| terms.cancel.as_ref()) else {
+            return self.sleeper.sleep(wait, None);
+        };
+        let began = self.sleeper.now();
+        self.sleeper.sleep(wait, Some(cancel));
+        if cancel.is_cancelled() {
+            let waited = self.sleeper.now().saturating_sub(began);
+            self.journey.cut_wait_short(wait.saturating_sub(waited));
+        }
+    }
+
     /// Calls it, until it succeeds or the policy says that it is enough.
     ///
     /// ```
@@ -169,7 +210,7 @@ impl<F, S, E, R, H> RetryBlocking<F, S, E, R, H> {
                     match catch_unwind(AssertUnwindSafe(&mut self.operation)) {
                         Ok(Ok(value)) => return Ok(value),
                         Ok(Err(error)) => AttemptError::Failed(error),
-                        Err(panic) => AttemptError::Panicked(panic_message(panic.as_ref()).to_owned()),
+                        Err(panic) => AttemptError::Panicked(panic_message(panic)),
                     }
                 }
                 _ => match (self.operation)() {
@@ -177,15 +218,8 @@ impl<F, S, E, R, H> RetryBlocking<F, S, E, R, H> {
                     Err(error) => AttemptError::Failed(error),
                 },
             };
-            let left = deadline.map(|deadline| deadline.saturating_sub(self.sleeper.now()));
-            let terms = self.terms.as_deref_mut();
-            match self.journey.on_failure(error, left, terms, &self.reporter, &mut self.hooks) {
-                Next::Stop(error) => return Err(error),
-                Next::Wait(Duration::ZERO) => {}
-                Next::Wait(wait) => {
-                    let cancel = self.terms.as_ref().and_then(|terms| terms.cancel.as_ref());
-                    self.sleeper.sleep(wait, cancel);
-                }
+            if let Some(end) = self.after_failure(error, deadline) {
+                return Err(end);
             }
         }
     }

@@ -9,6 +9,7 @@ use std::io;
 use redrive_policy::Report;
 
 use crate::fail::Fail;
+use crate::record::on_record;
 use crate::signals;
 
 /// Links beyond this depth are not looked at.
@@ -37,17 +38,30 @@ pub fn report_chain<'a>(error: &'a (dyn Error + 'static)) -> Report<'a> {
         } else {
             signals::note(link, &mut report);
         }
+        // A retry that has ended was judged by those who saw its error; what is behind it is part of that.
+        if let Some(record) = on_record(link) {
+            record.enter(&mut report);
+            break;
+        }
     }
     report
 }
 
 /// Whether some link proves that no connection came about.
 pub(crate) fn chain_was_never_sent(error: &(dyn Error + 'static)) -> bool {
-    links(error).any(signals::never_sent)
+    for link in links(error) {
+        if let Some(record) = on_record(link) {
+            return record.never_sent();
+        }
+        if signals::never_sent(link) {
+            return true;
+        }
+    }
+    false
 }
 
 /// An error and everything behind it.
-fn links<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+pub(crate) fn links<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |link| behind(*link)).take(MAX_LINKS)
 }
 

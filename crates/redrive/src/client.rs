@@ -19,6 +19,7 @@ use crate::exchange::{ensure_key, may_be_done_twice, was_turned_away};
 use crate::inline::{Next, rule};
 use crate::into_failure::IntoFailure;
 use crate::signals::http::{is_failure, retry_after};
+use crate::turns::Turns;
 
 impl IntoFailure for Error {
     fn report(&self) -> Report<'_> {
@@ -37,6 +38,13 @@ fn behind(error: &Error) -> &(dyn std::error::Error + 'static) {
     }
 }
 
+/// What the client below does with redirects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Redirects {
+    None,
+    Followed,
+}
+
 /// Retries the requests of a client.
 ///
 /// ```
@@ -49,6 +57,7 @@ fn behind(error: &Error) -> &(dyn std::error::Error + 'static) {
 pub struct RetryMiddleware {
     policy: Policy,
     generate_keys: bool,
+    redirects: Redirects,
     classifier: Option<Arc<Classifier>>,
     deadline: Option<Duration>,
     seed: Option<u64>,
@@ -58,11 +67,13 @@ impl RetryMiddleware {
     /// Retries requests under this policy.
     ///
     /// A request with a method that is not idempotent and without an `Idempotency-Key` is sent again only when the
-    /// failure proves that it was not processed: no connection came about, 429, or 503 with `Retry-After`.
+    /// failure proves that it was not processed: 429, or 503 with `Retry-After`, from the address it was sent to. A
+    /// connection that did not come about is such a proof only [without redirects](RetryMiddleware::no_redirects).
     pub fn new(policy: impl Into<Policy>) -> RetryMiddleware {
         RetryMiddleware {
             policy: policy.into(),
             generate_keys: false,
+            redirects: Redirects::Followed,
             classifier: None,
             deadline: None,
             seed: None,
@@ -76,8 +87,33 @@ impl RetryMiddleware {
         self
     }
 
-    /// Begins no wait that would end so long after the request was handed over.
-    pub fn deadline(mut self, total: Duration) -> RetryMiddleware {
+    /// Says that the client follows no redirects, so that every error and every answer is about the request itself.
+    ///
+    /// Then a POST without a key is sent again also when no connection came about. Not so with a client that follows
+    /// them, as reqwest does unless told otherwise: a `POST /pay` that was answered with `303` to a host that
+    /// refuses ends with a connect error too, and the payment was made.
+    ///
+    /// ```
+    /// use redrive::{Policy, RetryMiddleware};
+    ///
+    /// let plain = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    /// let client = reqwest_middleware::ClientBuilder::new(plain)
+    ///     .with(RetryMiddleware::new(Policy::standard()).no_redirects())
+    ///     .build();
+    /// ```
+    pub fn no_redirects(mut self) -> RetryMiddleware {
+        self.redirects = Redirects::None;
+        self
+    }
+
+    /// Gives up rather than begin a wait that would end so long after the request was handed over, or later. The
+    /// requests themselves are not cut off: that is what the client's own timeout is for.
+    ///
+    /// ```
+    /// # use redrive::{Policy, RetryMiddleware}; use std::time::Duration;
+    /// let retry = RetryMiddleware::new(Policy::standard()).give_up_waiting_after(Duration::from_secs(20));
+    /// ```
+    pub fn give_up_waiting_after(mut self, total: Duration) -> RetryMiddleware {
         self.deadline = Some(total);
         self
     }
@@ -94,11 +130,24 @@ impl RetryMiddleware {
         self
     }
 
+    /// Whether an outcome proves that this request was not processed.
+    fn was_not_processed(&self, request: &Request, outcome: &Result<Response, Error>) -> bool {
+        match (self.redirects, outcome) {
+            (Redirects::None, Err(error)) => error.never_sent(),
+            // It may be the request after a redirect that was never sent, and this one was.
+            (Redirects::Followed, Err(_)) => false,
+            (redirects, Ok(answer)) => {
+                let itself = redirects == Redirects::None || same_address(answer.url(), request.url());
+                itself && was_turned_away(answer.status(), retry_after(answer.headers()))
+            }
+        }
+    }
+
     /// How long to wait before a request is sent again; none when the outcome is the end.
     fn rule(
         &self,
+        request: &Request,
         outcome: &Result<Response, Error>,
-        twice: bool,
         history: &mut History,
         left: Option<Duration>,
         rng: &mut Rng,
@@ -115,11 +164,7 @@ impl RetryMiddleware {
         let classifier = self.classifier.as_deref().unwrap_or_else(|| Classifier::built_in());
         let failure = classifier.classify(&report);
         let allowed = || {
-            twice
-                || match outcome {
-                    Ok(answer) => was_turned_away(answer.status(), report.retry_after),
-                    Err(error) => error.never_sent(),
-                }
+            may_be_done_twice(request.method(), request.headers()) || self.was_not_processed(request, outcome)
         };
         let (cause, http_status) = (failure.cause.name(), failure.http_status);
         match rule(&self.policy, history, &failure, left, rng, allowed) {
@@ -136,6 +181,11 @@ impl RetryMiddleware {
     }
 }
 
+/// Whether two addresses are the same; a fragment never leaves the client.
+fn same_address(one: &reqwest::Url, other: &reqwest::Url) -> bool {
+    one.as_str().split('#').next() == other.as_str().split('#').next()
+}
+
 #[async_trait::async_trait]
 impl Middleware for RetryMiddleware {
     async fn handle(
@@ -148,9 +198,9 @@ impl Middleware for RetryMiddleware {
             let method = request.method().clone();
             ensure_key(&method, request.headers_mut());
         }
-        let twice = may_be_done_twice(request.method(), request.headers());
         let mut history = History::default();
         let mut rng = self.seed.map_or_else(chance::fresh, Rng::seeded);
+        let mut turns = Turns::default();
         let began = self.deadline.map(|total| (Instant::now(), total));
         loop {
             let Some(copy) = request.try_clone() else {
@@ -162,9 +212,12 @@ impl Middleware for RetryMiddleware {
             };
             let outcome = rest.clone().run(copy, extensions).await;
             let left = began.map(|(began, total)| total.saturating_sub(began.elapsed()));
-            match self.rule(&outcome, twice, &mut history, left, &mut rng) {
+            match self.rule(&request, &outcome, &mut history, left, &mut rng) {
                 None => return outcome,
-                Some(Duration::ZERO) => {}
+                Some(Duration::ZERO) => {
+                    drop(outcome);
+                    turns.take().await;
+                }
                 Some(wait) => {
                     // The connection goes back to the pool before the wait, not after it.
                     drop(outcome);

@@ -19,7 +19,12 @@ pub(crate) fn may_be_done_twice(method: &Method, headers: &HeaderMap) -> bool {
     matches!(
         *method,
         Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE | Method::PUT | Method::DELETE
-    ) || headers.contains_key(IDEMPOTENCY_KEY)
+    ) || has_key(headers)
+}
+
+/// Whether there is a key. A blank one is none: a server cannot tell two requests apart by it, nor know one again.
+fn has_key(headers: &HeaderMap) -> bool {
+    headers.get_all(IDEMPOTENCY_KEY).iter().any(|key| !key.as_bytes().trim_ascii().is_empty())
 }
 
 /// Whether an answer proves that the request was turned away unprocessed.
@@ -31,7 +36,7 @@ pub(crate) fn was_turned_away(status: StatusCode, retry_after: Option<Duration>)
 /// Gives a POST or PATCH without a key one of its own. A key that the caller set stays as it is.
 pub(crate) fn ensure_key(method: &Method, headers: &mut HeaderMap) {
     if matches!(*method, Method::POST | Method::PATCH)
-        && !headers.contains_key(IDEMPOTENCY_KEY)
+        && !has_key(headers)
         && let Ok(key) = HeaderValue::from_str(&random_uuid(chance::sixteen_bytes()))
     {
         headers.insert(IDEMPOTENCY_KEY, key);
@@ -69,6 +74,19 @@ mod tests {
         assert!(headers.is_empty());
         ensure_key(&Method::PATCH, &mut headers);
         assert_eq!(headers[IDEMPOTENCY_KEY].len(), 36);
+    }
+
+    /// R-P13: a blank key makes nothing repeatable, and is replaced.
+    #[test]
+    fn a_blank_key_is_no_key() {
+        for blank in ["", "  ", "\t"] {
+            let mut headers = HeaderMap::new();
+            headers.insert(IDEMPOTENCY_KEY, HeaderValue::from_static(blank));
+            assert!(!may_be_done_twice(&Method::POST, &headers), "{blank:?}");
+            ensure_key(&Method::POST, &mut headers);
+            assert_eq!(headers[IDEMPOTENCY_KEY].len(), 36, "{blank:?}");
+            assert!(may_be_done_twice(&Method::POST, &headers));
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Hooks are types, not boxes: an unused one costs nothing, and the future is `Send` when they are. A hook that
 //! panics or answers with an error is logged and never ends the work.
 
+use std::any::Any;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -47,6 +48,12 @@ impl<E> Hooks<E> for () {
 /// assert!(Some(Policy::command()).into_policy().is_some());
 /// assert!(Err::<(), _>("disk full").into_policy().is_none());
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "an `on_retry` callback cannot return `{Self}`",
+    label = "neither nothing nor a policy",
+    note = "it returns `()`, `Option<Policy>` (another policy for what remains), or a `Result` of either whose error can be displayed",
+    note = "to return nothing, end the closure with a semicolon: `|attempt, failure, delay| {{ log(attempt); }}`"
+)]
 pub trait OnRetryAnswer {
     /// The policy for what remains, if it is another one.
     fn into_policy(self) -> Option<Policy>;
@@ -76,27 +83,32 @@ impl<A: OnRetryAnswer, X: Display> OnRetryAnswer for Result<A, X> {
     }
 }
 
-/// Runs a callback; a panic in it is logged and answered with `None`.
-fn guarded<T>(what: &'static str, callback: impl FnOnce() -> T) -> Option<T> {
+/// Runs code of the caller's; a panic in it is logged and answered with `None`.
+pub(crate) fn guarded<T>(what: &'static str, callback: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(callback)) {
         Ok(answer) => Some(answer),
         Err(panic) => {
-            let message = panic_message(panic.as_ref());
+            let message = panic_message(panic);
             tracing::error!(callback = what, message, "a callback panicked; it is not fatal");
             None
         }
     }
 }
 
-/// The message that a panic was raised with.
-pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
-    if let Some(message) = panic.downcast_ref::<&'static str>() {
-        message
+/// The message that a panic was raised with. What else it was raised with is dropped, and may panic at that.
+pub(crate) fn panic_message(panic: Box<dyn Any + Send>) -> String {
+    let message = if let Some(message) = panic.downcast_ref::<&'static str>() {
+        (*message).to_owned()
     } else if let Some(message) = panic.downcast_ref::<String>() {
-        message
+        message.clone()
     } else {
-        "a panic without a message"
+        "a panic without a message".to_owned()
+    };
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        // Whoever panics while a panic is dropped is not dropped in turn: it could go on for ever.
+        std::mem::forget(another);
     }
+    message
 }
 
 /// Adds a predicate.

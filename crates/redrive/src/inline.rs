@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use redrive_policy::{Cause, Classifier, Decision, Details, Failure, History, Policy, Rng, RuleId, decide};
 
-use crate::attempt::{Attempt, AttemptError, RetryError, Stop, keep};
+use crate::attempt::{Attempt, AttemptError, Behind, RetryError, Stop, Story, keep};
 use crate::cancel::Cancel;
 use crate::chance;
-use crate::hooks::Hooks;
+use crate::hooks::{Hooks, guarded};
 use crate::into_failure::Reporter;
+use crate::record::Record;
 
 /// What the verbs of a builder set. Boxed, and absent until the first verb, so that a plain call stays small.
 #[derive(Debug, Default)]
@@ -89,11 +90,23 @@ struct Trail<E> {
     history: History,
     made: u32,
     attempts: Vec<Attempt<E>>,
+    /// What was decided last, while a further attempt is to follow.
+    decision: Option<Decision>,
+    /// Whether every attempt so far proves that it did not reach the other side.
+    never_sent: bool,
+    behind: Behind<E>,
 }
 
 impl<E> Trail<E> {
-    fn new() -> Trail<E> {
-        Trail { history: History::default(), made: 0, attempts: Vec::new() }
+    fn new(behind: Behind<E>) -> Trail<E> {
+        Trail {
+            history: History::default(),
+            made: 0,
+            attempts: Vec::new(),
+            decision: None,
+            never_sent: true,
+            behind,
+        }
     }
 }
 
@@ -118,37 +131,56 @@ impl<E> Journey<E> {
         reporter: &R,
         hooks: &mut H,
     ) -> Next<RetryError<E>> {
-        let trail = self.trail.get_or_insert_with(|| Box::new(Trail::new()));
+        let trail = self.trail.get_or_insert_with(|| Box::new(Trail::new(R::behind)));
         trail.made = trail.made.saturating_add(1);
         let number = trail.made;
-        let (mut own_rng, name, deadline, classifier, seeded) = match terms {
-            None => (chance::fresh(), None, None, None, None),
-            Some(terms) => (
-                if terms.rng.is_some() { Rng::seeded(0) } else { chance::fresh() },
-                terms.name.as_ref(),
-                terms.deadline,
-                terms.classifier.as_deref(),
-                terms.rng.as_mut(),
-            ),
-        };
-        let classifier = classifier.unwrap_or_else(|| Classifier::built_in());
+        let mut none = Terms::default();
+        let Terms { name, deadline, cancel, catch_panics, classifier, rng, timeout: _ } =
+            terms.unwrap_or(&mut none);
+        let classifier = classifier.as_deref().unwrap_or_else(|| Classifier::built_in());
         let failure = match &error {
-            AttemptError::Failed(error) => classifier.classify(&reporter.report(error)),
-            other => failure_of(other),
+            AttemptError::Failed(error) => {
+                let unsent_before = trail.never_sent;
+                let read = || {
+                    let failure = classifier.classify(&reporter.report(error));
+                    (failure, unsent_before && R::never_sent(error))
+                };
+                let (failure, never_sent) = if *catch_panics {
+                    guarded("reading an error", read).unwrap_or_else(unreadable)
+                } else {
+                    read()
+                };
+                trail.never_sent = never_sent;
+                failure
+            }
+            other => {
+                trail.never_sent = false;
+                failure_of(other)
+            }
         };
         let past_deadline = matches!(error, AttemptError::PastDeadline { .. });
-        let was_cancelled = matches!(error, AttemptError::Cancelled);
+        let mut cancelled_now = matches!(error, AttemptError::Cancelled);
         // Neither is followed by an attempt, whatever a policy says about the cause.
-        let left = if past_deadline || was_cancelled { Some(Duration::ZERO) } else { left };
+        let left = if past_deadline || cancelled_now { Some(Duration::ZERO) } else { left };
         let attempt = keep(&mut trail.attempts, Attempt { number, error, failure, delay: None });
-        let rng = seeded.unwrap_or(&mut own_rng);
-        let (decision, next) =
-            rule(&self.policy, &mut trail.history, &attempt.failure, left, rng, || hooks.allows(attempt));
+        let mut own_rng;
+        let rng = if let Some(rng) = rng {
+            rng
+        } else {
+            own_rng = chance::fresh();
+            &mut own_rng
+        };
+        let allowed = || {
+            cancelled_now |= cancel.as_ref().is_some_and(Cancel::is_cancelled);
+            !cancelled_now && hooks.allows(attempt)
+        };
+        let (mut decision, next) =
+            rule(&self.policy, &mut trail.history, &attempt.failure, left, rng, allowed);
         let verdict = match next {
             Next::Wait(delay) => {
                 attempt.delay = Some(delay);
                 tracing::debug!(
-                    name = name.map(AsRef::as_ref),
+                    name = name.as_deref(),
                     attempt = number,
                     cause = attempt.failure.cause.name(),
                     rule = attempt.failure.rule.as_str(),
@@ -158,18 +190,22 @@ impl<E> Journey<E> {
                 if let Some(policy) = hooks.on_retry(number, &attempt.failure, delay) {
                     self.policy = policy;
                 }
+                trail.decision = Some(decision);
                 return Next::Wait(delay);
             }
             Next::Stop(verdict) => verdict,
         };
-        let stop = match (verdict, deadline) {
-            _ if was_cancelled => Stop::Cancelled,
+        let stop = match (verdict, *deadline) {
+            _ if cancelled_now => Stop::Cancelled,
             (_, Some(deadline)) if past_deadline => Stop::Deadline { deadline, wait: None },
             (Verdict::Late(wait), Some(deadline)) => Stop::Deadline { deadline, wait: Some(wait) },
             (Verdict::Vetoed, _) => Stop::Vetoed,
             (Verdict::Decided | Verdict::Late(_), _) => Stop::Decided,
         };
-        let name = name.cloned();
+        if cancelled_now {
+            decision = decide(&self.policy, &cancelled(), &trail.history, rng);
+        }
+        let name = name.clone();
         Next::Stop(self.end(name, decision, stop, hooks))
     }
 
@@ -181,6 +217,26 @@ impl<E> Journey<E> {
         self.end(terms.name.clone(), decision, Stop::Cancelled, hooks)
     }
 
+    /// The deadline came when no attempt was running: the wait, or who was told of it, took longer than planned.
+    #[cold]
+    pub(crate) fn on_late<H: Hooks<E>>(&mut self, terms: &Terms, hooks: &mut H) -> RetryError<E> {
+        let decided = self.trail.as_mut().and_then(|trail| trail.decision.take());
+        let decision = decided.unwrap_or_else(|| {
+            decide(&self.policy, &Failure::of(Cause::Timeout), &History::default(), &mut Rng::seeded(0))
+        });
+        let stop = Stop::Deadline { deadline: terms.deadline.unwrap_or_default(), wait: None };
+        self.end(terms.name.clone(), decision, stop, hooks)
+    }
+
+    /// The wait after the last attempt ended so long before its time.
+    #[cold]
+    pub(crate) fn cut_wait_short(&mut self, left: Duration) {
+        let last = self.trail.as_mut().and_then(|trail| trail.attempts.last_mut());
+        if let Some(delay) = last.and_then(|attempt| attempt.delay.as_mut()) {
+            *delay = delay.saturating_sub(left);
+        }
+    }
+
     #[cold]
     fn end<H: Hooks<E>>(
         &mut self,
@@ -189,8 +245,14 @@ impl<E> Journey<E> {
         stop: Stop,
         hooks: &mut H,
     ) -> RetryError<E> {
-        let (made, attempts) =
-            self.trail.take().map_or((0, Vec::new()), |trail| (trail.made, trail.attempts));
+        let none = || Box::new(Trail { never_sent: false, ..Trail::new(|_| None) });
+        let Trail { made, attempts, never_sent, behind, .. } = *self.trail.take().unwrap_or_else(none);
+        let failure = match attempts.last() {
+            _ if stop == Stop::Cancelled => cancelled(),
+            Some(last) => last.failure.clone(),
+            None => Failure::of(Cause::Unknown),
+        };
+        let record = Record::new(failure, stop, never_sent);
         tracing::debug!(
             name = name.as_deref(),
             attempts = made,
@@ -198,7 +260,7 @@ impl<E> Journey<E> {
             stop = ?stop,
             "gave up"
         );
-        let error = RetryError::new(name, made, attempts, decision, stop);
+        let error = RetryError::new(Story { name, made, attempts, decision, stop, record, behind });
         hooks.on_failure(&error);
         error
     }
@@ -221,6 +283,12 @@ fn failure_of<E>(error: &AttemptError<E>) -> Failure {
         // The caller classifies these; without a reporter nothing is known.
         AttemptError::Failed(_) => Failure::of(Cause::Unknown),
     }
+}
+
+/// What is known of an error that panics when it is read, and whether it was never sent.
+#[cold]
+fn unreadable() -> (Failure, bool) {
+    (Failure { rule: RuleId::built_in("attempt.unreadable"), ..Failure::of(Cause::Unknown) }, false)
 }
 
 fn cancelled() -> Failure {

@@ -6,9 +6,9 @@
 use std::error::Error;
 use std::fmt;
 
-use redrive_policy::{Cause, Report, Verdict};
+use redrive_policy::{Report, Words};
 
-use crate::attempt::{AttemptError, RetryError, Stop};
+use crate::attempt::RetryError;
 use crate::chain::{chain_was_never_sent, report_chain};
 use crate::fail::Fail;
 
@@ -109,6 +109,16 @@ impl IntoFailure for dyn Error + Send + Sync {
     }
 }
 
+impl IntoFailure for dyn Error + Send {
+    fn report(&self) -> Report<'_> {
+        report_chain(self)
+    }
+
+    fn never_sent(&self) -> bool {
+        chain_was_never_sent(self)
+    }
+}
+
 impl IntoFailure for dyn Error {
     fn report(&self) -> Report<'_> {
         report_chain(self)
@@ -136,20 +146,16 @@ macro_rules! by_pointer {
 
 by_pointer!(&E, Box<E>, std::sync::Arc<E>, std::rc::Rc<E>);
 
-/// A retry inside a retry: what the last attempt of the inner one ended with.
-impl<E: IntoFailure> IntoFailure for RetryError<E> {
+/// A retry inside a retry: what the last attempt of the inner one was found to be, without judging it again.
+impl<E: fmt::Display + fmt::Debug> IntoFailure for RetryError<E> {
     fn report(&self) -> Report<'_> {
-        let said = |cause| Report { said: Some((cause, Verdict::Unsaid)), ..Report::default() };
-        match self.last().map(|attempt| (&attempt.error, &attempt.failure)) {
-            _ if self.stopped() == Stop::Cancelled => said(Cause::Cancelled),
-            Some((AttemptError::Failed(error), _)) => error.report(),
-            Some((_, failure)) => said(failure.cause),
-            None => said(Cause::Unknown),
-        }
+        let mut report = Report::chain(self);
+        self.record().enter(&mut report);
+        report
     }
 
     fn never_sent(&self) -> bool {
-        self.attempts().iter().all(|attempt| attempt.error.error().is_some_and(E::never_sent))
+        self.record().never_sent()
     }
 }
 
@@ -202,6 +208,24 @@ impl<E: Error> Error for AnyError<E> {
 pub trait Reporter<E> {
     /// What is known about this error.
     fn report<'a>(&self, error: &'a E) -> Report<'a>;
+
+    /// What is behind this error, as far as that is known.
+    fn behind(error: &E) -> Option<&(dyn Error + 'static)>
+    where
+        Self: Sized,
+    {
+        let _ = error;
+        None
+    }
+
+    /// Whether this error proves that the other side never saw the request.
+    fn never_sent(error: &E) -> bool
+    where
+        Self: Sized,
+    {
+        let _ = error;
+        false
+    }
 }
 
 /// The reporter that asks the error itself.
@@ -211,6 +235,17 @@ pub struct Typed;
 impl<E: IntoFailure> Reporter<E> for Typed {
     fn report<'a>(&self, error: &'a E) -> Report<'a> {
         error.report()
+    }
+
+    fn behind(error: &E) -> Option<&(dyn Error + 'static)> {
+        match error.report().words {
+            Words::Chain(error) => error.source(),
+            Words::None | Words::Text(_) | Words::Display(_) => None,
+        }
+    }
+
+    fn never_sent(error: &E) -> bool {
+        error.never_sent()
     }
 }
 

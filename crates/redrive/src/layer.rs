@@ -23,6 +23,7 @@ use crate::exchange::{ensure_key, may_be_done_twice, was_turned_away};
 use crate::inline::{Next, rule};
 use crate::into_failure::IntoFailure;
 use crate::signals::http::{is_failure, retry_after};
+use crate::turns::Turns;
 
 /// How requests of a kind are retried: what is a failure, and what may be sent again.
 ///
@@ -63,7 +64,8 @@ pub trait Exchange<Req, Res, E> {
     }
 }
 
-/// Any cloneable requests; an error is a failure, an answer never is.
+/// Any cloneable requests; an error is a failure, an answer never is. Every request may be repeated: for HTTP there is
+/// [`HttpRequests`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Requests;
 
@@ -77,7 +79,8 @@ impl<Req: Clone, Res, E: IntoFailure> Exchange<Req, Res, E> for Requests {
     }
 }
 
-/// HTTP requests with cloneable bodies; a 4xx or 5xx answer is a failure, and nothing is done twice.
+/// HTTP requests with cloneable bodies; a 4xx or 5xx answer is a failure, and nothing is done twice. The service below
+/// must follow no redirects.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HttpRequests {
     generate_keys: bool,
@@ -142,6 +145,10 @@ struct Plan<X> {
 
 impl RetryLayer {
     /// Retries any cloneable requests whose errors are known to [`IntoFailure`].
+    ///
+    /// **This repeats whatever it is given**, also a payment that was made before the line broke: nothing is known
+    /// here of what a request does. For HTTP take [`RetryLayer::http`], which does nothing twice; for a protocol of
+    /// one's own say in [`Exchange::may_repeat`] what must not be repeated.
     pub fn new(policy: impl Into<Policy>) -> RetryLayer {
         RetryLayer::of(Requests, policy)
     }
@@ -152,6 +159,10 @@ impl RetryLayer<HttpRequests> {
     ///
     /// A request with a method that is not idempotent and without an `Idempotency-Key` is sent again only when the
     /// failure proves that it was not processed: no connection came about, 429, or 503 with `Retry-After`.
+    ///
+    /// That proof needs a service below that **follows no redirects** (hyper's clients follow none). Where one
+    /// does, a POST that was processed and answered with a redirect may end with the error or the answer of another
+    /// request. Put a layer that follows redirects above this one, never below.
     ///
     /// ```
     /// let layer = redrive::RetryLayer::http(redrive::Policy::standard()).generate_keys();
@@ -176,13 +187,14 @@ impl<X> RetryLayer<X> {
         RetryLayer { plan }
     }
 
-    /// Begins no wait that would end so long after the request came in.
+    /// Gives up rather than begin a wait that would end so long after the request came in, or later. The requests
+    /// themselves are not cut off: that is for a timeout layer below this one.
     ///
     /// ```
     /// # use redrive::{Policy, RetryLayer}; use std::time::Duration;
-    /// let layer = RetryLayer::new(Policy::standard()).deadline(Duration::from_secs(20)).seed(7);
+    /// let layer = RetryLayer::http(Policy::standard()).give_up_waiting_after(Duration::from_secs(20)).seed(7);
     /// ```
-    pub fn deadline(mut self, total: Duration) -> RetryLayer<X> {
+    pub fn give_up_waiting_after(mut self, total: Duration) -> RetryLayer<X> {
         self.plan.deadline = Some(total);
         self
     }
@@ -244,6 +256,7 @@ where
             history: History::default(),
             rng: plan.seed.map(Rng::seeded),
             began: plan.deadline.map(|_| Instant::now()),
+            turns: Turns::default(),
             plan,
             phase: Phase::Calling { answer },
         }
@@ -259,6 +272,7 @@ pin_project! {
         history: History,
         rng: Option<Rng>,
         began: Option<Instant>,
+        turns: Turns,
         plan: Arc<Plan<X>>,
         #[pin]
         phase: Phase<S::Future>,
@@ -295,7 +309,13 @@ where
                     let wait = this.plan.rule(&outcome, original, this.history, left, this.rng);
                     match wait {
                         None => return Poll::Ready(outcome),
-                        Some(Duration::ZERO) => this.phase.set(Phase::Readying),
+                        Some(Duration::ZERO) => {
+                            this.phase.set(Phase::Readying);
+                            if this.turns.is_over() {
+                                cx.waker().wake_by_ref();
+                                return Poll::Pending;
+                            }
+                        }
                         Some(wait) => {
                             this.phase.set(Phase::Waiting { sleep: Box::pin(tokio::time::sleep(wait)) });
                         }

@@ -47,8 +47,10 @@ mod inline;
 mod into_failure;
 #[cfg(feature = "tower")]
 mod layer;
+mod record;
 mod retry;
 mod signals;
+mod turns;
 mod verbs;
 
 pub use attempt::{Attempt, AttemptError, KEPT_ATTEMPTS, RetryError, Stop};

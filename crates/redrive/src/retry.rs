@@ -17,13 +17,11 @@ use tokio::time::{Instant, Sleep};
 
 use crate::attempt::{Attempt, AttemptError, RetryError};
 use crate::cancel::Cancel;
-use crate::hooks::{Hooks, OnFailure, OnRetry, OnRetryAnswer, When, panic_message};
+use crate::hooks::{Hooks, OnFailure, OnRetry, OnRetryAnswer, When, guarded, panic_message};
 use crate::inline::{Journey, Next, Terms};
 use crate::into_failure::{By, Reporter, Typed};
+use crate::turns::TURNS;
 use crate::verbs::{shaping_verbs, shared_verbs};
-
-/// So many zero delays in a row, and the executor gets a turn.
-const TURNS: u32 = 32;
 
 /// Retries closures that make futures.
 ///
@@ -85,6 +83,7 @@ pin_project! {
         Running { #[pin] attempt: Fut },
         // Boxed only when a wait is real, so that the future stays small for the many that never wait.
         Waiting { sleep: Pin<Box<Sleep>> },
+        Done,
     }
 }
 
@@ -158,8 +157,16 @@ impl Watch {
         let by_deadline = terms.deadline.and_then(|deadline| began.checked_add(deadline));
         let Some(end) = by_timeout.into_iter().chain(by_deadline).min() else { return Poll::Pending };
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));
-        ready!(alarm.as_mut().poll(cx));
-        let elapsed = attempt_began.elapsed();
+        // An attempt that has used up the task's budget keeps the alarm from ringing, so the clock is asked as well.
+        // Such an alarm has woken the task, so that this is asked again.
+        let now = match alarm.as_mut().poll(cx) {
+            Poll::Ready(()) => Instant::now(),
+            Poll::Pending => match Instant::now() {
+                now if now >= end => now,
+                _ => return Poll::Pending,
+            },
+        };
+        let elapsed = now.saturating_duration_since(attempt_began);
         Poll::Ready(match (terms.timeout, terms.deadline) {
             (Some(limit), _) if by_timeout == Some(end) => Interrupt::TimedOut { limit, elapsed },
             (_, deadline) => Interrupt::Deadline { deadline: deadline.unwrap_or_default(), elapsed },
@@ -193,7 +200,12 @@ where
                             continue;
                         }
                         Begun::Cancelled => {
+                            this.phase.set(Phase::Done);
                             return Poll::Ready(Err(this.journey.on_cancel(&watched.terms, this.hooks)));
+                        }
+                        Begun::Late => {
+                            this.phase.set(Phase::Done);
+                            return Poll::Ready(Err(this.journey.on_late(&watched.terms, this.hooks)));
                         }
                         Begun::Panicked(error) => error,
                     },
@@ -204,6 +216,7 @@ where
                         None => ready!(attempt.poll(cx)).map_err(AttemptError::Failed),
                     };
                     match outcome {
+                        // Left as it is: an attempt that has given its value says itself that it is polled too often.
                         Ok(value) => return Poll::Ready(Ok(value)),
                         Err(error) => error,
                     }
@@ -212,21 +225,31 @@ where
                     if let Some(Watched { terms, watch: Some(watch) }) = this.terms.as_deref_mut()
                         && watch.poll_cancelled(terms, cx).is_ready()
                     {
-                        this.phase.set(Phase::Idle);
+                        let left = sleep.deadline().saturating_duration_since(Instant::now());
+                        this.journey.cut_wait_short(left);
+                        this.phase.set(Phase::Done);
                         return Poll::Ready(Err(this.journey.on_cancel(terms, this.hooks)));
                     }
                     ready!(sleep.as_mut().poll(cx));
                     this.phase.set(Phase::Idle);
                     continue;
                 }
+                PhaseProjection::Done => panic!("a retry was polled after it had ended"),
             };
             // The attempt is over: what it holds is let go before anybody waits.
-            this.phase.set(Phase::Idle);
+            if this.terms.as_ref().is_some_and(|watched| watched.terms.catch_panics) {
+                guarded("the drop of an attempt", || this.phase.as_mut().set(Phase::Idle));
+            } else {
+                this.phase.set(Phase::Idle);
+            }
             let left = this.terms.as_ref().and_then(|watched| watched.left());
             let terms = this.terms.as_deref_mut().map(|watched| &mut watched.terms);
             let next = this.journey.on_failure(ended, left, terms, this.reporter, this.hooks);
             match next {
-                Next::Stop(error) => return Poll::Ready(Err(error)),
+                Next::Stop(error) => {
+                    this.phase.set(Phase::Done);
+                    return Poll::Ready(Err(error));
+                }
                 Next::Wait(Duration::ZERO) => {
                     if this.journey.made().is_multiple_of(TURNS) {
                         cx.waker().wake_by_ref();
@@ -246,6 +269,8 @@ enum Begun<Fut, E> {
     Attempt(Fut),
     Panicked(AttemptError<E>),
     Cancelled,
+    /// The deadline came before a further attempt could begin.
+    Late,
 }
 
 fn begin<F, Fut, E>(watched: &mut Watched, operation: &mut F) -> Begun<Fut, E>
@@ -259,8 +284,12 @@ where
     let timed = terms.timeout.is_some() || terms.deadline.is_some();
     match watch {
         Some(watch) => {
-            if let Some((_, attempt_began)) = &mut watch.began {
-                *attempt_began = Instant::now();
+            if let Some((began, attempt_began)) = &mut watch.began {
+                let now = Instant::now();
+                if terms.deadline.is_some_and(|deadline| now.saturating_duration_since(*began) >= deadline) {
+                    return Begun::Late;
+                }
+                *attempt_began = now;
             }
             watch.alarm = None;
         }
@@ -272,7 +301,7 @@ where
     }
     match catch_unwind(AssertUnwindSafe(operation)) {
         Ok(attempt) => Begun::Attempt(attempt),
-        Err(panic) => Begun::Panicked(AttemptError::Panicked(panic_message(panic.as_ref()).to_owned())),
+        Err(panic) => Begun::Panicked(AttemptError::Panicked(panic_message(panic))),
     }
 }
 
@@ -286,10 +315,7 @@ fn poll_watched<T, E, Fut: Future<Output = Result<T, E>>>(
     let polled = if terms.catch_panics {
         match catch_unwind(AssertUnwindSafe(|| attempt.poll(cx))) {
             Ok(polled) => polled,
-            Err(panic) => {
-                let message = panic_message(panic.as_ref()).to_owned();
-                return Poll::Ready(Err(AttemptError::Panicked(message)));
-            }
+            Err(panic) => return Poll::Ready(Err(AttemptError::Panicked(panic_message(panic)))),
         }
     } else {
         attempt.poll(cx)

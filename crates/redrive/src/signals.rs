@@ -48,9 +48,11 @@ pub(crate) fn note<'a>(link: &'a (dyn Error + 'static), report: &mut Report<'a>)
     toml::note(link, report);
 }
 
-/// Whether this link proves that no connection came about.
+/// Whether this link proves that the request never left: no connection came about, or it went away before.
 pub(crate) fn never_sent(link: &(dyn Error + 'static)) -> bool {
     let proof = io::never_sent(link);
+    #[cfg(feature = "hyper")]
+    let proof = proof || hyper::never_sent(link);
     #[cfg(feature = "hyper-util")]
     let proof = proof || hyper_util::never_sent(link);
     #[cfg(feature = "reqwest")]

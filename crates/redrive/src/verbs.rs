@@ -46,6 +46,9 @@ macro_rules! shared_verbs {
         /// Takes a panic in an attempt for a failure with the cause `crashed`, which is charged to the policy's
         /// crash budget. Without this a panic passes through.
         ///
+        /// Panics of what belongs to an attempt are caught too: when it is dropped because its time is over, when
+        /// what it panicked with is dropped, and when its error is read, which is then of an unknown cause.
+        ///
         /// ```
         #[doc = $open]
         ///     .catch_panics()

@@ -45,3 +45,23 @@ fn a_typed_signal_becomes_a_decision_without_allocating() {
         assert_eq!(measure(|| decide_once(status)).count_total, 0, "{status}");
     }
 }
+
+/// R-P12: a typed error is read without allocating; its code is a name that is there already.
+#[test]
+fn reading_a_typed_signal_allocates_nothing() {
+    use std::io::{Error, ErrorKind};
+    let kind = Error::from(ErrorKind::ConnectionReset);
+    let raw = Error::from_raw_os_error(104);
+    let inner = Error::other(Error::from_raw_os_error(104));
+    let read = |error: &dyn IntoFailure, code: &str| {
+        let reading = measure(|| assert_eq!(error.report().code.as_deref(), Some(code)));
+        assert_eq!(reading.count_total, 0, "{code}");
+    };
+    read(&kind, "ECONNRESET");
+    if cfg!(target_os = "linux") {
+        read(&raw, "ECONNRESET");
+        read(&inner, "ECONNRESET");
+    }
+    #[cfg(feature = "rusqlite")]
+    read(&rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(5), None), "SQLITE_BUSY");
+}

@@ -137,3 +137,18 @@ fn a_panic_is_a_failure_on_request() {
     assert_eq!(error.last().unwrap().failure.cause, Cause::Crashed);
     assert!(error.to_string().ends_with("; last: panicked: out of ideas"), "{error}");
 }
+
+/// R-P13: no attempt begins at or after the deadline, however long a callback took.
+#[test]
+fn a_callback_that_takes_its_time_does_not_move_the_deadline() {
+    let clock = Manual::default();
+    let error = (|| Err::<(), _>(reset()))
+        .retry_blocking(policy(Curve::constant(seconds(2)), 100))
+        .deadline(seconds(5))
+        .on_retry(|_, _, _| clock.0.set(clock.0.get() + seconds(10)))
+        .sleeper(clock.clone())
+        .call()
+        .unwrap_err();
+    assert_eq!(error.attempts_made(), 1);
+    assert_eq!(error.stopped(), Stop::Deadline { deadline: seconds(5), wait: None });
+}

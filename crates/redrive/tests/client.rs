@@ -8,7 +8,7 @@
 mod support;
 
 use redrive::{Backoff, Curve, IDEMPOTENCY_KEY, IntoFailure, Policy, RetryMiddleware};
-use reqwest::{Request, Response};
+use reqwest::{Request, Response, ResponseBuilderExt};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next, Result};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -121,10 +121,10 @@ struct TurnsAway(Mutex<u32>);
 
 #[async_trait::async_trait]
 impl Middleware for TurnsAway {
-    async fn handle(&self, _: Request, _: &mut http::Extensions, _: Next<'_>) -> Result<Response> {
+    async fn handle(&self, request: Request, _: &mut http::Extensions, _: Next<'_>) -> Result<Response> {
         let mut calls = self.0.lock().unwrap();
         *calls += 1;
-        let answer = http::Response::builder();
+        let answer = http::Response::builder().url(request.url().clone());
         let answer =
             if *calls == 1 { answer.status(429).header("retry-after", "33") } else { answer.status(200) };
         Ok(answer.body("").unwrap().into())
@@ -147,7 +147,7 @@ async fn a_retry_after_is_waited_out() {
 #[tokio::test]
 async fn a_retry_after_beyond_the_deadline_ends_it() {
     let (address, requests) = serve(&[BUSY]);
-    let retry = RetryMiddleware::new(at_once()).deadline(Duration::from_secs(5));
+    let retry = RetryMiddleware::new(at_once()).give_up_waiting_after(Duration::from_secs(5));
     let answer = client(retry).post(format!("http://{address}/")).body("{}").send().await.unwrap();
     assert_eq!((answer.status().as_u16(), requests.iter().count()), (503, 1));
 }
@@ -168,16 +168,70 @@ impl Middleware for Counts {
     }
 }
 
-/// A refused connection proves that nothing was processed: even a POST is tried again, and the error is known.
-#[tokio::test]
-async fn a_refused_connection_is_tried_again() {
+/// How often a POST without a key was sent to a host that refuses, and what the error proves.
+async fn post_to_nobody(retry: RetryMiddleware) -> (u32, bool) {
     let sent = Arc::new(AtomicU32::new(0));
-    let client = ClientBuilder::new(reqwest::Client::builder().no_proxy().build().unwrap())
-        .with(RetryMiddleware::new(at_once()))
-        .with(Counts(sent.clone()))
-        .build();
+    let plain = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+    let client = ClientBuilder::new(plain.build().unwrap()).with(retry).with(Counts(sent.clone())).build();
     let error = client.post(format!("http://{}/", support::refusing())).body("{}").send().await.unwrap_err();
-    assert!(error.never_sent());
     assert_eq!(error.report().code.as_deref(), Some("ECONNREFUSED"));
-    assert_eq!(sent.load(Ordering::Relaxed), 4);
+    (sent.load(Ordering::Relaxed), error.never_sent())
+}
+
+/// R-P13: a refused connection proves that nothing was processed, once it is said that no redirect came before.
+#[tokio::test]
+async fn a_refused_connection_is_tried_again_without_redirects() {
+    assert_eq!(post_to_nobody(RetryMiddleware::new(at_once()).no_redirects()).await, (4, true));
+    assert_eq!(post_to_nobody(RetryMiddleware::new(at_once())).await, (1, true));
+}
+
+/// What a POST without a key comes to that is answered with a redirect to this place: the requests that were heard.
+async fn post_redirected_to(place: String) -> Vec<String> {
+    let redirect: &str = format!(
+        "HTTP/1.1 303 See Other\r\nlocation: {place}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+    )
+    .leak();
+    let (address, requests) = serve(vec![redirect; 6].leak());
+    let _ =
+        client(RetryMiddleware::new(at_once())).post(format!("http://{address}/pay")).body("{}").send().await;
+    requests.try_iter().map(|request| request.lines().next().unwrap().to_owned()).collect()
+}
+
+/// R-P13: a request that was answered with a redirect was processed, whatever becomes of the redirect.
+#[tokio::test]
+async fn a_post_that_was_redirected_is_not_sent_again() {
+    let refused = post_redirected_to(format!("http://{}/receipt", support::refusing())).await;
+    assert_eq!(refused, ["POST /pay HTTP/1.1"]);
+    let (busy, _requests) = serve(&[BUSY]);
+    let turned_away = post_redirected_to(format!("http://{busy}/receipt")).await;
+    assert_eq!(turned_away, ["POST /pay HTTP/1.1"]);
+}
+
+/// A line that always breaks, at once.
+struct Breaks;
+
+#[async_trait::async_trait]
+impl Middleware for Breaks {
+    async fn handle(&self, _: Request, _: &mut http::Extensions, _: Next<'_>) -> Result<Response> {
+        Err(reqwest_middleware::Error::middleware(std::io::Error::from(std::io::ErrorKind::ConnectionReset)))
+    }
+}
+
+/// R-P13: zero delays without end still let others run.
+#[tokio::test]
+async fn zero_delays_do_not_starve_the_executor() {
+    let mut spec = (*at_once()).clone();
+    spec.max_retries = u32::MAX;
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    tokio::spawn(async move { stop.send(()) });
+    let retry = RetryMiddleware::new(Policy::from(spec));
+    let client = ClientBuilder::new(reqwest::Client::new()).with(retry).with(Breaks).build();
+    let mut endless = std::pin::pin!(client.get("http://nobody.invalid/").send());
+    let mut stopped = std::pin::pin!(stopped);
+    std::future::poll_fn(|cx| {
+        assert!(endless.as_mut().poll(cx).is_pending());
+        stopped.as_mut().poll(cx)
+    })
+    .await
+    .unwrap();
 }

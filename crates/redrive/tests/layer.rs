@@ -123,7 +123,7 @@ async fn a_retry_after_is_waited_out() {
     let began = Instant::now();
     let (outcome, ..) = send(standard(), request("GET"), [RetryAfter(429, 33), Status(200)]).await;
     assert_eq!((outcome, began.elapsed()), (Ok(200), Duration::from_secs(33)));
-    let layer = standard().deadline(Duration::from_secs(30));
+    let layer = standard().give_up_waiting_after(Duration::from_secs(30));
     let (outcome, sent, _) = send(layer, request("GET"), [RetryAfter(429, 33), Status(200)]).await;
     assert_eq!((outcome, sent), (Ok(429), 1), "a wait that would pass the deadline is not begun");
 }
@@ -207,4 +207,24 @@ async fn what_cannot_be_copied_is_sent_once() {
     });
     let outcome = RetryLayer::of(Once, Policy::standard()).layer(service).oneshot(Unique).await;
     assert_eq!((outcome.unwrap_err().kind(), *calls.lock().unwrap()), (ErrorKind::ConnectionReset, 1));
+}
+
+/// R-P13: zero delays without end still let others run.
+#[tokio::test]
+async fn zero_delays_do_not_starve_the_executor() {
+    let mut spec = (*Policy::standard()).clone();
+    spec.entries.clear();
+    spec.max_retries = u32::MAX;
+    spec.backoff = redrive::Backoff::new(redrive::Curve::constant(Duration::ZERO));
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    tokio::spawn(async move { stop.send(()) });
+    let broken = tower::service_fn(|(): ()| ready(Err::<(), _>(Error::from(ErrorKind::ConnectionReset))));
+    let mut endless = std::pin::pin!(RetryLayer::new(Policy::from(spec)).layer(broken).oneshot(()));
+    let mut stopped = std::pin::pin!(stopped);
+    std::future::poll_fn(|cx| {
+        assert!(endless.as_mut().poll(cx).is_pending());
+        stopped.as_mut().poll(cx)
+    })
+    .await
+    .unwrap();
 }

@@ -1,5 +1,7 @@
 //! Retrying futures (R-P13): the calls that are made, the waits between them, and what ends them.
 //! The clock is tokio's paused one; nothing here waits for real.
+// Helpers of tests are tests too.
+#![allow(clippy::unwrap_used)]
 
 use std::cell::{Cell, RefCell};
 use std::future::pending;
@@ -488,8 +490,7 @@ async fn a_foreign_error_is_read_by_a_closure() {
         .unwrap_err();
     assert_eq!(error.attempts_made(), 3);
     assert_eq!(error.last().unwrap().failure.http_status, Some(418));
-    let source = std::error::Error::source(&error).unwrap();
-    assert_eq!(source.to_string(), "upstream said 418");
+    assert!(error.to_string().ends_with("; last: upstream said 418"), "{error}");
     let whole = format!("{error:?}");
     assert!(whole.contains("Foreign(418)") && whole.contains("decision"), "{whole}");
     assert_eq!(error.into_error().unwrap().0, 418);
@@ -544,4 +545,318 @@ async fn a_retry_inside_a_retry_is_understood() {
     let outer = (|| inner(Cause::AuthError)).retry(at_once(2)).await.unwrap_err();
     assert_eq!((outer.attempts_made(), made.get()), (1, 1));
     assert_eq!(outer.last().unwrap().failure.cause, Cause::AuthError);
+}
+
+/// R-P13: an attempt that leaves the executor no budget is cut off as well, by its timeout and by the deadline.
+#[tokio::test]
+async fn a_busy_attempt_is_cut_off() {
+    let busy = || async {
+        loop {
+            tokio::task::consume_budget().await;
+        }
+        #[allow(unreachable_code)]
+        Ok::<(), Fail>(())
+    };
+    let error = busy.retry(at_once(0)).timeout(Duration::from_millis(5)).await.unwrap_err();
+    assert!(matches!(error.last().unwrap().error, AttemptError::TimedOut { .. }));
+    let error = busy.retry(at_once(0)).deadline(Duration::from_millis(5)).await.unwrap_err();
+    assert!(matches!(error.last().unwrap().error, AttemptError::PastDeadline { .. }));
+}
+
+/// R-P13: no attempt begins at or after the deadline, also when the wait took longer than planned.
+#[tokio::test(start_paused = true)]
+async fn no_attempt_begins_after_a_wait_that_took_too_long() {
+    let made = Cell::new(0);
+    let mut retry = Box::pin(
+        (|| {
+            made.set(made.get() + 1);
+            async { Err::<(), _>(reset()) }
+        })
+        .retry(every(seconds(2), 100))
+        .deadline(seconds(3)),
+    );
+    // Polled once, then not again before the deadline has passed: an executor that is late.
+    assert!(retry.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    tokio::time::advance(seconds(4)).await;
+    let error = retry.await.unwrap_err();
+    assert_eq!((made.get(), error.attempts_made()), (1, 1));
+    assert_eq!(error.stopped(), Stop::Deadline { deadline: seconds(3), wait: None });
+    assert_eq!(error.decision().cause, Some(Cause::Network));
+    assert!(error.to_string().contains("the deadline of 3s has passed"), "{error}");
+}
+
+/// R-P13: what was waited is told, not what was planned; and who has cancelled is not told of a retry.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_wait_is_as_long_as_it_was() {
+    let cancel = Cancel::new();
+    let retry = (|| async { Err::<(), _>(reset()) }).retry(every(seconds(100), 3)).cancelled_by(&cancel);
+    let (outcome, ()) = tokio::join!(retry, async {
+        tokio::time::sleep(seconds(7)).await;
+        cancel.cancel();
+    });
+    assert_eq!(outcome.unwrap_err().last().unwrap().delay, Some(seconds(7)));
+
+    let (cancel, told) = (Cancel::new(), Cell::new(0));
+    let error = (|| {
+        cancel.cancel();
+        async { Err::<(), _>(reset()) }
+    })
+    .retry(at_once(3))
+    .cancelled_by(&cancel)
+    .on_retry(|_, _, _| told.set(told.get() + 1))
+    .await
+    .unwrap_err();
+    assert_eq!((told.get(), error.stopped(), error.last().unwrap().delay), (0, Stop::Cancelled, None));
+    assert_eq!(error.decision().cause, Some(Cause::Cancelled));
+}
+
+/// R-P13: a retry that has ended says so when it is polled again.
+#[tokio::test]
+#[should_panic(expected = "polled after it had ended")]
+async fn a_retry_that_has_ended_is_not_polled_again() {
+    let mut retry = Box::pin((|| async { Err::<(), _>(reset()) }).retry(at_once(0)));
+    assert!(retry.as_mut().await.is_err());
+    let _ = retry.as_mut().await;
+}
+
+/// Panics when it is dropped, unless a panic is under way.
+struct Bomb;
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "dropped");
+    }
+}
+
+/// R-P13: panics are caught wherever the caller's code runs: when an attempt is dropped, when its panic is, and when
+/// its error is read.
+#[tokio::test(start_paused = true)]
+async fn panics_are_caught_wherever_they_come_from() {
+    let error = (|| async {
+        let _bomb = Bomb;
+        pending::<()>().await;
+        Err::<(), _>(reset())
+    })
+    .retry(at_once(1))
+    .catch_panics()
+    .timeout(seconds(1))
+    .await
+    .unwrap_err();
+    assert_eq!((error.attempts_made(), error.decision().cause), (2, Some(Cause::Timeout)));
+
+    let error = (|| async { if true { std::panic::panic_any(Bomb) } else { Ok::<(), Fail>(()) } })
+        .retry(at_once(0))
+        .catch_panics()
+        .await
+        .unwrap_err();
+    assert_eq!(error.last().unwrap().failure.cause, Cause::Crashed);
+
+    let error = (|| async { Err::<(), _>(reset()) })
+        .retry(at_once(3))
+        .catch_panics()
+        .classify_with(|_| panic!("cannot read it"))
+        .await
+        .unwrap_err();
+    let failure = &error.last().unwrap().failure;
+    assert_eq!((error.attempts_made(), failure.cause), (1, Cause::Unknown));
+    assert_eq!(failure.rule.as_str(), "attempt.unreadable");
+}
+
+/// An error whose words cannot be read.
+#[derive(Debug)]
+struct Unspeakable;
+impl std::fmt::Display for Unspeakable {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("no words")
+    }
+}
+impl std::error::Error for Unspeakable {}
+
+/// R-P13: an error whose words panic is unknown.
+#[tokio::test(start_paused = true)]
+async fn an_error_whose_words_panic_is_unknown() {
+    let error = (|| async { Err::<(), _>(redrive::AnyError(Unspeakable)) })
+        .retry(at_once(3))
+        .catch_panics()
+        .await
+        .unwrap_err();
+    assert_eq!((error.attempts_made(), error.last().unwrap().failure.cause), (1, Cause::Unknown));
+}
+
+/// R-P13: that nothing was sent holds for all attempts, also for those that are not kept.
+#[tokio::test(start_paused = true)]
+async fn nothing_was_sent_only_if_no_attempt_was() {
+    use redrive::IntoFailure;
+    use std::io::{Error, ErrorKind};
+    let outcome = async |reset_at: u32| {
+        let made = Cell::new(0);
+        let error = (|| async {
+            made.set(made.get() + 1);
+            let reset = made.get() == reset_at;
+            let kind = if reset { ErrorKind::ConnectionReset } else { ErrorKind::ConnectionRefused };
+            Err::<(), _>(Error::from(kind))
+        })
+        .retry(at_once(600))
+        .await
+        .unwrap_err();
+        error.never_sent()
+    };
+    assert!(outcome(0).await);
+    assert!(!outcome(200).await, "one of the attempts in the middle");
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let error = (|| async { Ok::<(), Error>(()) }).retry(at_once(1)).cancelled_by(&cancel).await.unwrap_err();
+    assert!(!error.never_sent(), "there was no attempt");
+}
+
+/// Boxed errors that need not be shared between threads are read like any others.
+#[tokio::test(start_paused = true)]
+async fn a_boxed_error_that_is_only_send_is_read() {
+    type Boxed = Box<dyn std::error::Error + Send>;
+    let refused = || Box::new(std::io::Error::from(std::io::ErrorKind::ConnectionRefused)) as Boxed;
+    let error = (|| async { Err::<(), _>(refused()) }).retry(at_once(2)).await.unwrap_err();
+    assert_eq!(error.attempts_made(), 3);
+}
+
+mod nested {
+    //! R-P13: a retry inside a retry is judged once.
+    use super::*;
+    use redrive::{IntoFailure, Report, Verdict, report_chain};
+    use std::error::Error;
+
+    #[derive(Debug, thiserror::Error)]
+    enum Wrapped {
+        #[error("could not load the rates")]
+        Source(#[source] RetryError<Fail>),
+        #[error(transparent)]
+        Transparent(RetryError<Fail>),
+    }
+    impl IntoFailure for Wrapped {
+        fn report(&self) -> Report<'_> {
+            report_chain(self)
+        }
+        fn never_sent(&self) -> bool {
+            false
+        }
+    }
+
+    fn vetoed() -> impl Future<Output = Result<(), RetryError<Fail>>> {
+        (|| async { Err::<(), _>(fail(Cause::Network, "no").code("E17").retry_after(seconds(9))) })
+            .retry(at_once(3))
+            .when(|_| false)
+    }
+
+    /// What an outer retry makes of an error: how many attempts, and which failure.
+    async fn outer<E: IntoFailure, Fut: Future<Output = Result<(), E>>>(
+        inner: impl FnMut() -> Fut,
+    ) -> (u32, redrive::Failure) {
+        let error = inner.retry(at_once(2)).await.unwrap_err();
+        (error.attempts_made(), error.into_attempts().pop().unwrap().failure)
+    }
+
+    fn check((made, failure): (u32, redrive::Failure)) {
+        assert_eq!((made, failure.cause, failure.verdict), (1, Cause::Network, Verdict::No));
+        assert_eq!(failure.code.unwrap().as_str(), "E17");
+        assert_eq!(failure.retry_after, Some(seconds(9)));
+    }
+
+    /// R-P13: a veto holds for outer retries as well, however the inner error is wrapped.
+    #[tokio::test(start_paused = true)]
+    async fn a_veto_holds_for_the_outer_retry() {
+        check(outer(vetoed).await);
+        check(outer(|| async { vetoed().await.map_err(Wrapped::Source) }).await);
+        check(outer(|| async { vetoed().await.map_err(Wrapped::Transparent) }).await);
+        check(outer(|| async { vetoed().await.map_err(std::io::Error::other) }).await);
+        check(
+            outer(|| async { vetoed().await.map_err(|e| Box::new(e) as Box<dyn Error + Send + Sync>) }).await,
+        );
+    }
+
+    /// R-P13: what a closure found is not judged again, and neither is what has no error of its own.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_found_stays_found() {
+        let revoked = || {
+            (|| async { Err::<(), _>(Foreign(503)) })
+                .retry(at_once(3))
+                .classify_with(|_| Report::said(Cause::AuthError, Verdict::No, "revoked"))
+        };
+        let (made, failure) = outer(revoked).await;
+        assert_eq!((made, failure.cause), (1, Cause::AuthError));
+        let crashed = || {
+            (|| async { if true { panic!("bug") } else { Ok::<(), Fail>(()) } })
+                .retry(at_once(3))
+                .catch_panics()
+                .named("probe the connection timeout: 429 too many requests")
+        };
+        let (_, failure) = outer(|| async { crashed().await.map_err(Wrapped::Source) }).await;
+        assert_eq!(failure.cause, Cause::Crashed, "a name is no evidence");
+    }
+
+    /// R-P13: that nothing was sent is known through any wrapper.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_sent_is_known_from_outside() {
+        let refused = || async { Err::<(), _>(std::io::Error::from(std::io::ErrorKind::ConnectionRefused)) };
+        let error = refused.retry(at_once(1)).await.unwrap_err();
+        assert!(std::io::Error::other(error).never_sent());
+    }
+
+    /// A chain that is printed says nothing twice, and what is behind the last error is still there.
+    #[tokio::test(start_paused = true)]
+    async fn a_chain_says_nothing_twice() {
+        let root = || std::io::Error::other("disk on fire");
+        let error = (|| async { Err::<(), _>(fail(Cause::AuthError, "key revoked").because(root())) })
+            .retry(at_once(1))
+            .await
+            .unwrap_err();
+        assert!(error.source().unwrap().is::<std::io::Error>());
+        let whole = redrive::Words::Chain(&error).render().into_owned();
+        assert_eq!(whole.matches("key revoked").count(), 1, "{whole}");
+        assert!(whole.ends_with("; last: key revoked: disk on fire"), "{whole}");
+    }
+}
+
+/// `?` passes the end of a retry on, whatever error it was made of.
+mod question_mark {
+    use super::*;
+    use std::error::Error;
+    type Boxed = Box<dyn Error + Send + Sync>;
+
+    async fn boxed() -> Result<u32, Boxed> {
+        Ok("x".parse()?)
+    }
+
+    async fn words() -> Result<u32, String> {
+        Err("no such host".to_owned())
+    }
+
+    async fn into_box() -> Result<u32, Boxed> {
+        let first = boxed.retry(at_once(0)).await;
+        assert!(first.is_err());
+        words.retry(at_once(0)).await?;
+        Ok(first?)
+    }
+
+    /// R-P13: boxed errors and plain words.
+    #[tokio::test]
+    async fn passes_boxes_and_words_on() {
+        let error = into_box().await.unwrap_err();
+        assert!(error.to_string().ends_with("; last: no such host"), "{error}");
+    }
+
+    /// R-P13: anyhow in, anyhow out.
+    #[cfg(feature = "anyhow")]
+    #[tokio::test]
+    async fn passes_anyhow_on() {
+        async fn load() -> anyhow::Result<u32> {
+            Err(anyhow::Error::from(reset()).context("could not load the rates"))
+        }
+        async fn all() -> anyhow::Result<u32> {
+            let _ = words.retry(at_once(0)).await.map_err(anyhow::Error::from);
+            let _ = boxed.retry(at_once(0)).await.map_err(anyhow::Error::from);
+            Ok(load.retry(at_once(1)).named("loading").await?)
+        }
+        let error = all().await.unwrap_err();
+        let whole = format!("{error:#}");
+        assert!(whole.starts_with("loading gave up after 2 attempts: "), "{whole}");
+        assert!(whole.ends_with("; last: could not load the rates: connection reset by peer"), "{whole}");
+    }
 }

@@ -120,6 +120,15 @@ fn anyhow_is_read_through_its_context() {
     assert!(error.never_sent());
 }
 
+/// R-P3: a handler's word that was given as context is heard.
+#[cfg(feature = "anyhow")]
+#[test]
+fn a_handlers_word_is_heard_as_context() {
+    let error = anyhow::Error::from(std::io::Error::from(std::io::ErrorKind::PermissionDenied));
+    let error = error.context(fail(Cause::RateLimit, "the quota is used up")).context("payment failed");
+    assert_eq!(by_signal(error.report()), Cause::RateLimit);
+}
+
 #[cfg(feature = "rusqlite")]
 mod sqlite {
     use super::*;
@@ -233,6 +242,57 @@ mod reqwest {
         assert_eq!(by_signal(broken.report()), Cause::Network);
     }
 
+    /// R-P12: what came whole and does not parse is a validation error, what broke off is the network.
+    #[tokio::test]
+    async fn a_body_that_does_not_parse_is_told_from_one_that_broke_off() {
+        for (answer, cause) in [
+            (
+                "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\n<html",
+                Cause::ValidationError,
+            ),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n", Cause::ValidationError),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\n{", Cause::Network),
+        ] {
+            let (address, _requests) = support::serve(vec![answer].leak());
+            let answered = client().get(format!("http://{address}/")).send().await.unwrap();
+            let error = answered.json::<u32>().await.unwrap_err();
+            assert_eq!(by_signal(error.report()), cause, "{answer}");
+        }
+    }
+
+    /// R-P12: whoever answers without HTTP is not asked again.
+    #[tokio::test]
+    async fn an_answer_that_is_no_http_is_a_matter_of_configuration() {
+        let (address, _requests) = support::serve(&["SSH-2.0-OpenSSH_9.6\r\n"]);
+        let error = client().get(format!("http://{address}/")).send().await.unwrap_err();
+        assert_eq!(by_signal(error.report()), Cause::Configuration);
+    }
+
+    /// R-P11: the body of a failure that does not end is listened to for a while, and what came is kept.
+    #[tokio::test(start_paused = true)]
+    async fn a_body_without_an_end_is_kept_as_far_as_it_came() {
+        struct Half(bool);
+        impl hyper::body::Body for Half {
+            type Data = hyper::body::Bytes;
+            type Error = std::io::Error;
+            fn poll_frame(
+                mut self: std::pin::Pin<&mut Self>,
+                _: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<Option<Result<hyper::body::Frame<Self::Data>, Self::Error>>> {
+                if std::mem::replace(&mut self.0, true) {
+                    return std::task::Poll::Pending;
+                }
+                std::task::Poll::Ready(Some(Ok(hyper::body::Frame::data("too busy".into()))))
+            }
+        }
+        let body = ::reqwest::Body::wrap(Half(false));
+        let answer: ::reqwest::Response = ::http::Response::builder().status(503).body(body).unwrap().into();
+        let began = tokio::time::Instant::now();
+        let failure = answer.or_failure().await.unwrap_err();
+        assert_eq!((failure.status().as_u16(), failure.body()), (503, "too busy"));
+        assert_eq!(began.elapsed(), Duration::from_secs(5));
+    }
+
     #[tokio::test]
     async fn a_slow_answer_is_a_timeout_and_a_bad_url_a_validation_error() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -265,6 +325,28 @@ mod hyper_util {
         let broken = client.get(format!("http://{address}/").parse().unwrap()).await.unwrap_err();
         assert!(!broken.never_sent());
         assert_eq!(by_signal(broken.report()), Cause::Network);
+    }
+}
+
+#[cfg(feature = "hyper")]
+mod hyper_alone {
+    use super::*;
+    use http_body_util::Empty;
+    use hyper::body::Bytes;
+
+    /// R-P3: a connection that went away before the request was sent is the network, and nothing was sent.
+    #[tokio::test]
+    async fn a_request_without_a_connection_left_was_not_cancelled_by_anybody() {
+        let (ours, _theirs) = tokio::io::duplex(64);
+        let ours = ::hyper_util::rt::TokioIo::new(ours);
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake::<_, Empty<Bytes>>(ours).await.unwrap();
+        drop(connection);
+        let request = hyper::Request::get("/").body(Empty::new()).unwrap();
+        let error = sender.send_request(request).await.unwrap_err();
+        assert!(error.is_canceled());
+        assert_eq!(by_signal(error.report()), Cause::Network);
+        assert!(error.never_sent());
     }
 }
 

@@ -2,13 +2,19 @@
 
 use std::error::Error;
 use std::future::Future;
+use std::io;
+use std::time::Duration;
 
 use redrive_policy::{Cause, Report, TEXT_BOUND, Verdict};
+use tokio::time::{Instant, timeout_at};
 
 use super::http::{HttpFailure, is_failure};
 use super::note_code;
-use crate::chain::{chain_was_never_sent, report_chain};
+use crate::chain::{chain_was_never_sent, links, report_chain};
 use crate::into_failure::IntoFailure;
+
+/// How long the body of a failure is listened to. What has come by then is kept; the status is known already.
+const BODY_WITHIN: Duration = Duration::from_secs(5);
 
 impl IntoFailure for reqwest::Error {
     fn report(&self) -> Report<'_> {
@@ -25,10 +31,29 @@ pub(super) fn note<'a>(link: &'a (dyn Error + 'static), report: &mut Report<'a>)
     report.http_status = report.http_status.or(error.status().map(|status| status.as_u16()));
     if error.is_timeout() {
         note_code(report, "ETIMEDOUT");
-    } else if error.is_builder() && report.said.is_none() {
-        // A URL or a header that cannot be sent now cannot be sent later.
+    } else if (error.is_builder() || (error.is_decode() && !line_broke(error))) && report.said.is_none() {
+        // What cannot be sent now cannot be sent later, and what came whole and does not parse will not either.
         report.said = Some((Cause::ValidationError, Verdict::Unsaid));
     }
+}
+
+/// Whether a body could not be read because the line broke, and not because of what it says.
+fn line_broke(error: &reqwest::Error) -> bool {
+    links(error).skip(1).any(|link| {
+        let kind = link.downcast_ref::<io::Error>().map(io::Error::kind);
+        link.is::<hyper::Error>()
+            || matches!(
+                kind,
+                Some(
+                    io::ErrorKind::UnexpectedEof
+                        | io::ErrorKind::ConnectionReset
+                        | io::ErrorKind::ConnectionAborted
+                        | io::ErrorKind::NotConnected
+                        | io::ErrorKind::BrokenPipe
+                        | io::ErrorKind::TimedOut
+                )
+            )
+    })
 }
 
 pub(super) fn never_sent(link: &(dyn Error + 'static)) -> bool {
@@ -36,7 +61,7 @@ pub(super) fn never_sent(link: &(dyn Error + 'static)) -> bool {
 }
 
 /// Turns an answer with a 4xx or 5xx status into a failure that knows more than `error_for_status` does:
-/// `Retry-After`, and the first 16 KiB of the body.
+/// `Retry-After`, and the first 16 KiB of the body, or as much of them as comes within 5 seconds.
 ///
 /// ```
 /// use redrive::{HttpFailure, ResponseExt};
@@ -56,9 +81,10 @@ impl ResponseExt for reqwest::Response {
             return Ok(self);
         }
         let mut body = Vec::new();
-        // A body that breaks off has still said something, and the status stands.
+        let until = Instant::now() + BODY_WITHIN;
+        // A body that breaks off or does not end has still said something, and the status stands.
         while body.len() < TEXT_BOUND
-            && let Ok(Some(chunk)) = self.chunk().await
+            && let Ok(Ok(Some(chunk))) = timeout_at(until, self.chunk()).await
         {
             body.extend_from_slice(&chunk[..chunk.len().min(TEXT_BOUND - body.len())]);
         }
