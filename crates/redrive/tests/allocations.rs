@@ -53,9 +53,17 @@ fn reading_a_typed_signal_allocates_nothing() {
     let kind = Error::from(ErrorKind::ConnectionReset);
     let raw = Error::from_raw_os_error(104);
     let inner = Error::other(Error::from_raw_os_error(104));
+    let policy = Policy::standard();
     let read = |error: &dyn IntoFailure, code: &str| {
         let reading = measure(|| assert_eq!(error.report().code.as_deref(), Some(code)));
         assert_eq!(reading.count_total, 0, "{code}");
+        // The code decides, so the words are never written out.
+        let mut whole = || {
+            let failure = Classifier::built_in().classify(&error.report());
+            assert!(decide(&policy, &failure, &History::default(), &mut Rng::seeded(1)).is_retry());
+        };
+        whole();
+        assert_eq!(measure(whole).count_total, 0, "{code}, to the decision");
     };
     read(&kind, "ECONNRESET");
     if cfg!(target_os = "linux") {
