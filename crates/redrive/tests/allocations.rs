@@ -58,7 +58,7 @@ fn reading_a_typed_signal_allocates_nothing() {
         let reading = measure(|| assert_eq!(error.report().code.as_deref(), Some(code)));
         assert_eq!(reading.count_total, 0, "{code}");
         // The code decides, so the words are never written out.
-        let mut whole = || {
+        let whole = || {
             let failure = Classifier::built_in().classify(&error.report());
             assert!(decide(&policy, &failure, &History::default(), &mut Rng::seeded(1)).is_retry());
         };
