@@ -35,9 +35,11 @@ const STATUS_IN_TEXT: i32 = 8;
 
 static BUILT_IN: LazyLock<Classifier> = LazyLock::new(|| Classifier { user: Vec::new() });
 
-/// The built-in rules, read and compiled once. They are part of the program and tests load them, so an
-/// empty book is out of reach.
-static BOOK: LazyLock<RuleBook> = LazyLock::new(|| RuleBook::built_in().unwrap_or_default());
+/// The built-in rules, read and compiled once. They are part of the program and a test loads them; were they broken
+/// all the same, an empty book would call every failure unknown without a word, so it says so instead.
+static BOOK: LazyLock<RuleBook> = LazyLock::new(|| {
+    RuleBook::built_in().unwrap_or_else(|error| panic!("the built-in rules do not load: {error}"))
+});
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::default());

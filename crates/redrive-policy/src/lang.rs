@@ -184,9 +184,9 @@ fn placeholders(template: &str) -> Vec<&str> {
 }
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-    // Both files are part of this crate and a test parses them, so an empty catalogue is out of reach.
+    // Both files are part of this crate and a test parses them; without them people would be shown bare keys.
     Catalog::load(include_str!("../messages/en.toml"), include_str!("../messages/ja.toml"))
-        .unwrap_or_else(|_| Catalog { english: BTreeMap::new(), japanese: BTreeMap::new() })
+        .unwrap_or_else(|error| panic!("the built-in messages do not load: {error}"))
 });
 
 /// A text of this crate.
