@@ -1,0 +1,136 @@
+//! What can go wrong with the store itself. A job's trouble is never here: that is a failure, and data.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Our own trouble, cheap to clone: one broken transaction is told to everybody whose work was in it.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub struct StoreError(#[from] Arc<Trouble>);
+
+impl StoreError {
+    /// What went wrong.
+    pub fn trouble(&self) -> &Trouble {
+        &self.0
+    }
+
+    /// Whether the same call may succeed later, with nothing done in between but waiting or making room.
+    pub fn may_pass(&self) -> bool {
+        matches!(self.trouble(), Trouble::Busy { .. } | Trouble::Full | Trouble::Overloaded)
+    }
+}
+
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> StoreError {
+        StoreError(Arc::new(trouble))
+    }
+}
+
+/// The kinds of trouble.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// There is no store there, and none was to be made.
+    #[error("there is no store at {0}")]
+    Missing(PathBuf),
+    /// It cannot be opened or made.
+    #[error("cannot open {path}: {why}")]
+    Open {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// The file belongs to another program.
+    #[error("{0} is a database of another program")]
+    Foreign(PathBuf),
+    /// A newer redrive wrote it.
+    #[error("{path} was written by a newer redrive (schema {found}, this one knows {known})")]
+    NewerSchema {
+        /// Where.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// The newest schema that this redrive knows.
+        known: i64,
+    },
+    /// The journal is there and the database is not.
+    #[error(
+        "{0} is missing, but its journal is there: a copy was taken without the main file, or it was deleted"
+    )]
+    OrphanedJournal(PathBuf),
+    /// SQLite on a network filesystem loses data.
+    #[error("{path} is on a network filesystem ({filesystem}), where SQLite's locks cannot be trusted")]
+    NetworkFilesystem {
+        /// Where.
+        path: PathBuf,
+        /// Which.
+        filesystem: &'static str,
+    },
+    /// The bundled SQLite is too old to be safe.
+    #[error("SQLite {0} is linked, which can corrupt a database; 3.51.3 is the first that cannot")]
+    UnsafeSqlite(&'static str),
+    /// Others kept it locked for too long.
+    #[error("another process has kept the store locked for {seconds} s")]
+    Busy {
+        /// How long.
+        seconds: u64,
+    },
+    /// The disk is full. Nothing was written; reading goes on.
+    #[error("the disk is full: nothing was written")]
+    Full,
+    /// It cannot be written to.
+    #[error("the store is read-only: {0}")]
+    ReadOnly(String),
+    /// The file is damaged.
+    #[error("the store is damaged: {0}")]
+    Corrupt(String),
+    /// The disk failed under a write. What was not acknowledged may or may not be there; nothing more is written.
+    #[error("the disk failed, and this process writes no more: {0}")]
+    Broken(String),
+    /// Too much waits to be written.
+    #[error("too many writes are waiting")]
+    Overloaded,
+    /// The store is closed.
+    #[error("the store is closed")]
+    Closed,
+    /// A value that cannot be stored.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// Something that should not happen.
+    #[error("the database said: {0}")]
+    Database(String),
+}
+
+/// Why a value is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Too many bytes.
+    #[error("the payload has {bytes} bytes; {most} is the most")]
+    PayloadTooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// A name that is empty, too long, or has control characters.
+    #[error("{what} {name:?} must have 1 to 255 bytes and no control characters")]
+    BadName {
+        /// What it names.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// Outside the range.
+    #[error("priority {0} is not between -100 and 100")]
+    BadPriority(i32),
+    /// Too many at once.
+    #[error("{count} at once; {most} is the most")]
+    TooMany {
+        /// How many.
+        count: usize,
+        /// The limit.
+        most: usize,
+    },
+}

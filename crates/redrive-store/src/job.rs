@@ -1,0 +1,245 @@
+//! Jobs: what is enqueued, and what is known of one at any time.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::Answer;
+use crate::dead_letter::DeadLetter;
+use crate::error::{Refusal, StoreError, Trouble};
+use crate::id::{EventSeq, JobId, WorkerId};
+use crate::time::Timestamp;
+
+/// The queue of a job that names none.
+pub const DEFAULT_QUEUE: &str = "default";
+/// The most that a payload may hold.
+pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
+/// The most bytes in the name of a queue or a kind, in a key or an id of the caller's.
+pub const MAX_NAME_BYTES: usize = 255;
+/// The most jobs, leases or settlements in one call.
+pub const MAX_BATCH: usize = 10_000;
+/// What a priority may be; higher comes first.
+pub const PRIORITIES: std::ops::RangeInclusive<i32> = -100..=100;
+
+/// Where a job came from. What came through the API may do less than what the machine's own user typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The library or the command line on this machine.
+    #[default]
+    Local,
+    /// The API or the SQS door.
+    Api,
+}
+
+/// A job to be enqueued.
+#[derive(Debug, Clone, Default)]
+pub struct NewJob {
+    /// The queue; empty is [`DEFAULT_QUEUE`].
+    pub queue: String,
+    /// What kind of work it is, by which workers choose.
+    pub kind: String,
+    /// What the handler gets.
+    pub payload: Vec<u8>,
+    /// When it is due first; absent: now.
+    pub run_at: Option<Timestamp>,
+    /// Higher comes first, −100 to 100.
+    pub priority: i32,
+    /// While an unfinished job of the queue has this key, enqueuing answers with that one.
+    pub unique_key: Option<String>,
+    /// The caller's own id for it.
+    pub caller_id: Option<String>,
+    /// The name of its policy; absent: the worker's choice.
+    pub policy: Option<String>,
+    /// What it overrides in that policy, as JSON.
+    pub overrides: Option<String>,
+    /// The key that its effects carry; absent: one made from its id.
+    pub idempotency_key: Option<String>,
+    /// How long one attempt may take.
+    pub timeout: Option<Duration>,
+    /// When it must be over.
+    pub deadline_at: Option<Timestamp>,
+    /// Where it came from.
+    pub origin: Origin,
+    /// What its events name as their source; empty: the kind.
+    pub source: String,
+    /// Only this worker leases it, while its presence lasts.
+    pub held_for: Option<WorkerId>,
+    /// The work is a closure of the process that enqueues it: when that dies, nobody can run it again.
+    pub inline: bool,
+    /// The event that led to it.
+    pub parent: Option<EventSeq>,
+}
+
+impl NewJob {
+    /// A job of this kind in the default queue, due now.
+    pub fn new(kind: impl Into<String>, payload: impl Into<Vec<u8>>) -> NewJob {
+        NewJob { kind: kind.into(), payload: payload.into(), ..NewJob::default() }
+    }
+
+    /// The queue's name.
+    pub fn queue(&self) -> &str {
+        if self.queue.is_empty() { DEFAULT_QUEUE } else { &self.queue }
+    }
+
+    /// The source that its events name.
+    pub fn source(&self) -> &str {
+        if self.source.is_empty() { &self.kind } else { &self.source }
+    }
+
+    /// Whether it can be stored at all.
+    pub fn validate(&self) -> Result<(), StoreError> {
+        let refuse = |refusal| Err(StoreError::from(Trouble::Refused(refusal)));
+        if self.payload.len() > MAX_PAYLOAD_BYTES {
+            return refuse(Refusal::PayloadTooLarge { bytes: self.payload.len(), most: MAX_PAYLOAD_BYTES });
+        }
+        if !PRIORITIES.contains(&self.priority) {
+            return refuse(Refusal::BadPriority(self.priority));
+        }
+        let optional = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        for (what, name) in [
+            ("queue", self.queue().to_owned()),
+            ("kind", self.kind.clone()),
+            ("source", self.source().to_owned()),
+            ("unique key", optional(&self.unique_key)),
+            ("caller id", optional(&self.caller_id)),
+            ("policy", optional(&self.policy)),
+            ("idempotency key", optional(&self.idempotency_key)),
+        ] {
+            if !is_name(&name) {
+                return refuse(Refusal::BadName { what, name: name.chars().take(80).collect() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a text may name something: it is printed, compared and interned.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.chars().any(char::is_control)
+}
+
+/// What enqueuing answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Enqueued {
+    /// The job.
+    pub id: JobId,
+    /// Whether it was there already, under the same unique key; then nothing was added.
+    pub existing: bool,
+}
+
+/// A job as it was enqueued.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// Its id.
+    pub id: JobId,
+    /// Its queue.
+    pub queue: String,
+    /// Its kind.
+    pub kind: String,
+    /// What the handler gets.
+    pub payload: Vec<u8>,
+    /// When it was enqueued.
+    pub enqueued_at: Timestamp,
+    /// Its priority.
+    pub priority: i32,
+    /// The source that its events name.
+    pub source: String,
+    /// The name of its policy.
+    pub policy: Option<String>,
+    /// What it overrides in that policy, as JSON.
+    pub overrides: Option<String>,
+    /// The caller's own id for it.
+    pub caller_id: Option<String>,
+    /// The key given for its effects.
+    pub idempotency_key: Option<String>,
+    /// Its unique key.
+    pub unique_key: Option<String>,
+    /// How long one attempt may take.
+    pub timeout: Option<Duration>,
+    /// When it must be over.
+    pub deadline_at: Option<Timestamp>,
+    /// Where it came from.
+    pub origin: Origin,
+    /// Whether its work is a closure of the process that enqueued it.
+    pub inline: bool,
+}
+
+/// Where a job stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum JobState {
+    /// It waits for a worker, or for its time.
+    Ready {
+        /// When it is due.
+        run_at: Timestamp,
+        /// The worker it is reserved for.
+        held_for: Option<WorkerId>,
+    },
+    /// A worker has it.
+    Leased {
+        /// Who.
+        worker: WorkerId,
+        /// Until when, unless it is extended.
+        expires_at: Timestamp,
+        /// When its execution began, if it has.
+        begun_at: Option<Timestamp>,
+        /// Whether somebody wants it cancelled.
+        cancel_requested: bool,
+    },
+    /// It was set aside.
+    Dead(Box<DeadLetter>),
+    /// It is over, and only its events are left.
+    Ended,
+}
+
+/// Everything about one job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobRecord {
+    /// Its id.
+    pub id: JobId,
+    /// As it was enqueued; gone when it is over.
+    pub job: Option<Job>,
+    /// Where it stands.
+    pub state: JobState,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// Retries among them that count against `max_retries`.
+    pub retries: u32,
+    /// Crashes among them.
+    pub crashes: u32,
+    /// Its latest event.
+    pub event: EventSeq,
+}
+
+/// What came of asking that a waiting job run now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunNow {
+    /// It is due now.
+    Due,
+    /// It is running already.
+    Running,
+    /// It is a dead letter: redrive it.
+    Dead,
+    /// It is over.
+    Ended,
+    /// There is no such job.
+    Unknown,
+}
+
+/// The life of jobs outside a lease.
+pub trait Jobs: Send + Sync {
+    /// Adds jobs, each with its event. Either all of them are added or none.
+    fn enqueue(&self, now: Timestamp, jobs: Vec<NewJob>) -> Answer<'_, Vec<Enqueued>>;
+
+    /// Everything about a job; nothing when there is no such job.
+    fn job(&self, id: JobId) -> Answer<'_, Option<JobRecord>>;
+
+    /// Makes a waiting job due at once, with a `manual_retry` event.
+    fn run_now(&self, now: Timestamp, id: JobId) -> Answer<'_, RunNow>;
+
+    /// Ends a waiting job without a letter, or asks the worker that has it to stop. Answers whether it is over.
+    fn cancel(&self, now: Timestamp, id: JobId, why: String) -> Answer<'_, Option<bool>>;
+
+    /// Whether any job of these queues (empty: all) and kinds (empty: all) waits, is scheduled or is leased.
+    fn unfinished(&self, queues: Vec<String>, kinds: Vec<String>) -> Answer<'_, bool>;
+}

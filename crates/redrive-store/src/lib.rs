@@ -1,0 +1,79 @@
+//! Where redrive's jobs, leases, dead letters and events live, durably.
+//!
+//! A method is one domain transition and one transaction; the state change and its event commit together
+//! (ARCHITECTURE.md, invariant 2). The traits know no database: [`Sqlite`] is the embedded store, and PostgreSQL is its
+//! twin. The store never computes a delay and never judges a failure; it is told (invariant 4).
+
+mod check;
+mod dead_letter;
+mod error;
+mod event;
+mod id;
+mod job;
+mod lease;
+mod settle;
+mod status;
+mod time;
+mod worker;
+
+use std::future::Future;
+use std::pin::Pin;
+
+pub use check::{CheckReport, Violation};
+pub use dead_letter::{DeadLetter, DeadLetters, LetterFilter, Redriven};
+pub use error::{Refusal, StoreError, Trouble};
+pub use event::{
+    Aside, ErrorInfo, Event, EventFilter, EventId, EventStatus, Events, ImportedEvent, NewEvent, Order,
+    RecoveryAction, RetryInfo, Scrap,
+};
+pub use id::{EventSeq, JobId, WorkerId};
+pub use job::{
+    DEFAULT_QUEUE, Enqueued, Job, JobRecord, JobState, Jobs, MAX_BATCH, MAX_NAME_BYTES, MAX_PAYLOAD_BYTES,
+    NewJob, Origin, PRIORITIES, RunNow,
+};
+pub use lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
+pub use settle::{
+    Ending, FailedAttempt, LetterReason, NewLetter, Output, Settled, Settlement, StoredDecision,
+};
+pub use status::{LaneCounts, StoreStatus};
+pub use time::Timestamp;
+pub use worker::{WorkerPresence, Workers};
+
+/// What every method of a store answers with.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// A whole store.
+pub trait Store: Jobs + Leases + DeadLetters + Events + Workers + Housekeeping {}
+
+impl<S: Jobs + Leases + DeadLetters + Events + Workers + Housekeeping> Store for S {}
+
+/// Keeping the store in order.
+pub trait Housekeeping: Send + Sync {
+    /// A number that no other store has, from which keys for the outside world are made.
+    fn store_id(&self) -> u64;
+
+    /// Where it is, for people; without a password.
+    fn location(&self) -> String;
+
+    /// Counts of everything, from counters.
+    fn status(&self, now: Timestamp) -> Answer<'_, StoreStatus>;
+
+    /// Looks for broken invariants and a damaged file.
+    fn check(&self) -> Answer<'_, CheckReport>;
+
+    /// Writes a consistent copy of the whole store into a new file.
+    fn backup<'a>(&'a self, to: &'a std::path::Path) -> Answer<'a, ()>;
+
+    /// Deletes events older than `events_before` (never those of a living job or letter) and letters that died before
+    /// `letters_before`. At most `limit` of each, so that nobody waits for it; answers how many of each went.
+    fn prune(
+        &self,
+        now: Timestamp,
+        events_before: Timestamp,
+        letters_before: Timestamp,
+        limit: u32,
+    ) -> Answer<'_, (u64, u64)>;
+
+    /// Finishes what is under way and closes. Dropping a store does the same without waiting.
+    fn close(&self) -> Answer<'_, ()>;
+}

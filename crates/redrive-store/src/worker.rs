@@ -1,0 +1,34 @@
+//! Workers: every start of one is a new incarnation, whose presence must be renewed (R-D2).
+
+use std::time::Duration;
+
+use crate::Answer;
+use crate::id::WorkerId;
+use crate::time::Timestamp;
+
+/// A worker that is or was there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerPresence {
+    /// Its number.
+    pub id: WorkerId,
+    /// What it calls itself: host and process.
+    pub label: String,
+    /// When it came.
+    pub started_at: Timestamp,
+    /// When it was seen last.
+    pub seen_at: Timestamp,
+    /// When it counts as gone.
+    pub expires_at: Timestamp,
+}
+
+/// Who is there.
+pub trait Workers: Send + Sync {
+    /// A fresh incarnation.
+    fn register(&self, now: Timestamp, label: String, presence_for: Duration) -> Answer<'_, WorkerId>;
+
+    /// It leaves: what is reserved for it is everybody's.
+    fn unregister(&self, now: Timestamp, worker: WorkerId) -> Answer<'_, ()>;
+
+    /// Those whose presence lasts.
+    fn workers(&self, now: Timestamp) -> Answer<'_, Vec<WorkerPresence>>;
+}
