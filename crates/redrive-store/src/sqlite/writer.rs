@@ -23,6 +23,8 @@ use crate::error::{StoreError, Trouble};
 const MAX_GROUP: usize = 4_096;
 /// The most operations that may wait; more are refused, so that memory stays bounded.
 const MAX_WAITING: usize = 100_000;
+/// The longest that a commit is held back for those who are likely to come: what a commit itself takes.
+const LINGER: Duration = Duration::from_micros(150);
 /// How often another process's writes are looked for while somebody waits for them.
 const LOOK_EVERY: Duration = Duration::from_millis(40);
 
@@ -138,6 +140,7 @@ impl Desk {
     fn run(mut self) {
         let mut group: Vec<Box<dyn Operation>> = Vec::new();
         let mut leftovers: VecDeque<Box<dyn Operation>> = VecDeque::new();
+        let mut answered = 0;
         loop {
             group.extend(leftovers.drain(..));
             let mut stopping = false;
@@ -148,13 +151,23 @@ impl Desk {
                     None => {}
                 }
             }
+            // Those who were just answered are likely to ask again in a moment: one commit for all of them is worth a
+            // short wait. Somebody alone never waits.
+            let expected = (answered * 3 / 4).min(MAX_GROUP);
+            let linger_until = Instant::now() + LINGER;
             while !stopping && group.len() < MAX_GROUP {
                 match self.receiver.try_recv() {
                     Ok(Message::Do(operation)) => group.push(operation),
                     Ok(Message::Stop) => stopping = true,
+                    Err(_)
+                        if group.len() < expected && !group.is_empty() && Instant::now() < linger_until =>
+                    {
+                        std::thread::yield_now();
+                    }
                     Err(_) => break,
                 }
             }
+            answered = group.len();
             self.waiting.fetch_sub(group.len().min(self.waiting.load(Ordering::Relaxed)), Ordering::Relaxed);
             self.serve(std::mem::take(&mut group), &mut leftovers);
             self.dismiss_the_impatient(&mut leftovers);
