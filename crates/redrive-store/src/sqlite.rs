@@ -219,7 +219,7 @@ impl Jobs for Sqlite {
 impl Leases for Sqlite {
     fn lease(&self, now: Timestamp, request: LeaseRequest) -> Answer<'_, Vec<LeasedJob>> {
         Box::pin(async move {
-            let (operation, answer) = LeaseCall::new(now, request);
+            let (operation, answer) = LeaseCall::submitted(now, request);
             self.writer.submit(operation);
             answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
         })
@@ -295,7 +295,7 @@ impl Events for Sqlite {
 
     fn wait_for_events(&self, after: EventSeq, wait: Duration) -> Answer<'_, EventSeq> {
         Box::pin(async move {
-            let (operation, answer) = Follow::new(after, wait);
+            let (operation, answer) = Follow::submitted(after, wait);
             self.writer.submit(operation);
             answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
         })

@@ -102,12 +102,11 @@ pub(super) struct Batch<'a> {
 impl<'a> Batch<'a> {
     /// Begins; the transaction is open already.
     pub(super) fn begin(connection: &'a Connection, memory: &'a mut Memory) -> Result<Batch<'a>, StoreError> {
-        let read = match memory.sequences {
-            Some(known) => known,
-            None => {
-                let mut statement = connection.prepare_cached(sql!("sequences_read"))?;
-                statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?
-            }
+        let read = if let Some(known) = memory.sequences {
+            known
+        } else {
+            let mut statement = connection.prepare_cached(sql!("sequences_read"))?;
+            statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?
         };
         Ok(Batch {
             connection,
@@ -311,15 +310,13 @@ impl<'a> Batch<'a> {
             return Ok(*id);
         }
         let found = self.first(sql!("lane_find"), [queue, kind], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let (id, queue_id) = match found {
-            Some(found) => found,
-            None => {
-                self.run(sql!("queue_intern"), [queue])?;
-                let queue_id: i64 =
-                    self.statement(sql!("queue_find"))?.query_row([queue], |row| row.get(0))?;
-                self.run(sql!("lane_insert"), params![queue_id, kind])?;
-                (self.connection.last_insert_rowid(), queue_id)
-            }
+        let (id, queue_id) = if let Some(found) = found {
+            found
+        } else {
+            self.run(sql!("queue_intern"), [queue])?;
+            let queue_id: i64 = self.statement(sql!("queue_find"))?.query_row([queue], |row| row.get(0))?;
+            self.run(sql!("lane_insert"), params![queue_id, kind])?;
+            (self.connection.last_insert_rowid(), queue_id)
         };
         self.remember(id, queue_id, queue, kind);
         Ok(id)

@@ -17,7 +17,7 @@ pub(super) const APPLICATION_ID: i64 = 0x7264_7276;
 /// The first SQLite without the bug that resets a journal under its readers.
 const SAFE_SQLITE: i32 = 3_051_003;
 /// How long others may keep the store locked before a caller hears of it.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Refuses what cannot be trusted, makes the file if it may, and brings its schema up to date.
 pub(super) fn open(path: &Path, create: bool, durability: Durability) -> Result<Connection, StoreError> {
@@ -142,7 +142,7 @@ fn wait_a_little(times: i32) -> bool {
     let micros = (100 * (step + 1)).min(2_000) + chance;
     std::thread::sleep(Duration::from_micros(micros));
     // About two milliseconds each: the patience in sleeps.
-    step < PATIENCE.as_millis() as u64 / 2
+    u128::from(step) < PATIENCE.as_millis() / 2
 }
 
 fn cannot(path: &Path, why: &str) -> StoreError {

@@ -62,13 +62,13 @@ pub(super) struct LeaseCall {
 }
 
 impl LeaseCall {
-    pub(super) fn new(
+    pub(super) fn submitted(
         now: Timestamp,
         request: LeaseRequest,
     ) -> (Box<dyn Operation>, Answered<Vec<LeasedJob>>) {
         let (reply, answer) = oneshot::channel();
         let arrived = Instant::now();
-        let until = arrived + request.wait.min(Duration::from_secs(3_600));
+        let until = arrived + request.wait.min(Duration::from_hours(1));
         (
             Box::new(LeaseCall {
                 now,
@@ -144,9 +144,9 @@ pub(super) struct Follow {
 }
 
 impl Follow {
-    pub(super) fn new(after: EventSeq, wait: Duration) -> (Box<dyn Operation>, Answered<EventSeq>) {
+    pub(super) fn submitted(after: EventSeq, wait: Duration) -> (Box<dyn Operation>, Answered<EventSeq>) {
         let (reply, answer) = oneshot::channel();
-        let until = Instant::now() + wait.min(Duration::from_secs(3_600));
+        let until = Instant::now() + wait.min(Duration::from_hours(1));
         (Box::new(Follow { after, last: after, until, reply }), answer)
     }
 }

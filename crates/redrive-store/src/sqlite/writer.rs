@@ -225,7 +225,7 @@ impl Desk {
         }
         match self.transact(&mut group) {
             Ok(done) => self.answer(group, done, leftovers),
-            Err(error) => self.recover(error, group, leftovers),
+            Err(error) => self.recover(&error, group, leftovers),
         }
     }
 
@@ -299,7 +299,7 @@ impl Desk {
     /// A transaction failed. If it was one caller's doing, the others must not suffer.
     fn recover(
         &mut self,
-        error: StoreError,
+        error: &StoreError,
         group: Vec<Box<dyn Operation>>,
         leftovers: &mut VecDeque<Box<dyn Operation>>,
     ) {
@@ -348,12 +348,13 @@ impl Desk {
     /// Those whose time is over get what there is: nothing.
     fn dismiss_the_impatient(&mut self, leftovers: &mut VecDeque<Box<dyn Operation>>) {
         let now = Instant::now();
-        let is_over = |operation: &Box<dyn Operation>| {
+        let is_over = |operation: &dyn Operation| {
             operation.abandoned() || operation.patience().is_none_or(|until| until <= now)
         };
-        if self.parked.iter().any(is_over) {
-            let (over, waiting) =
-                std::mem::take(&mut self.parked).into_iter().partition::<Vec<_>, _>(is_over);
+        if self.parked.iter().any(|operation| is_over(&**operation)) {
+            let (over, waiting) = std::mem::take(&mut self.parked)
+                .into_iter()
+                .partition::<Vec<_>, _>(|operation| is_over(&**operation));
             self.parked = waiting;
             for operation in over {
                 leftovers.extend(operation.answer(Ok(())));
