@@ -17,6 +17,7 @@ use rusqlite::Connection;
 
 use super::batch::{Batch, Memory};
 use super::checkpoint::Checkpoints;
+use super::reserve::Reserve;
 use crate::error::{StoreError, Trouble};
 
 /// The most operations in one transaction.
@@ -50,6 +51,11 @@ pub(super) trait Operation: Send {
         None
     }
 
+    /// Whether it brings work in, which a full disk refuses first.
+    fn adds_work(&self) -> bool {
+        false
+    }
+
     /// Whether nobody waits for the answer any more.
     fn abandoned(&self) -> bool {
         false
@@ -79,7 +85,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, checkpoints: Checkpoints) -> std::io::Result<Writer> {
+    pub(super) fn start(
+        connection: Connection,
+        checkpoints: Checkpoints,
+        reserve: Reserve,
+    ) -> std::io::Result<Writer> {
         let (sender, receiver) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let desk = Desk {
@@ -91,6 +101,7 @@ impl Writer {
             waiting: Arc::clone(&waiting),
             broken: None,
             checkpoints,
+            reserve,
         };
         let thread =
             std::thread::Builder::new().name("redrive-writer".to_owned()).spawn(move || desk.run())?;
@@ -134,6 +145,7 @@ struct Desk {
     waiting: Arc<AtomicUsize>,
     broken: Option<StoreError>,
     checkpoints: Checkpoints,
+    reserve: Reserve,
 }
 
 impl Desk {
@@ -176,6 +188,7 @@ impl Desk {
                 return;
             }
             self.checkpoints.tidy(&self.connection);
+            self.reserve.look();
         }
     }
 
@@ -222,6 +235,13 @@ impl Desk {
                 leftovers.extend(operation.answer(Err(broken.clone())));
             }
             return;
+        }
+        if self.reserve.is_given_up() {
+            let (adding, rest) = group.into_iter().partition::<Vec<_>, _>(|operation| operation.adds_work());
+            for operation in adding {
+                leftovers.extend(operation.answer(Err(Trouble::Full.into())));
+            }
+            group = rest;
         }
         match self.transact(&mut group) {
             Ok(done) => self.answer(group, done, leftovers),
@@ -309,6 +329,12 @@ impl Desk {
                 self.broken = Some(error.clone());
             }
             Trouble::Busy { .. } | Trouble::ReadOnly(_) => {}
+            // What ends work gets the room that was kept for it; what brings work in waits until there is more.
+            Trouble::Full if self.reserve.give_up() => {
+                tracing::warn!("the disk is full: no new work is taken, what is under way goes on");
+                self.serve(group, leftovers);
+                return;
+            }
             _ if group.len() > 1 => {
                 for operation in group {
                     let mut alone = vec![operation];
