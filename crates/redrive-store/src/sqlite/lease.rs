@@ -56,7 +56,10 @@ pub(super) fn lease(
     if places.len() > 1 {
         due.sort_unstable_by_key(|due| (due.rank, due.run_at, due.job.0));
     }
-    due.truncate(request.max);
+    // What is left for others is due where it stands, whatever looking at each lane alone has shown.
+    for left in due.drain(request.max.min(due.len())..) {
+        batch.memory.idle.remove(&left.place);
+    }
     due.iter().map(|due| lease_one(batch, now, request, due)).collect()
 }
 
