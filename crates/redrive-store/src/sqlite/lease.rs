@@ -78,7 +78,7 @@ fn find_due(
     let mut statement = batch.statement(sql!("ready_scan"))?;
     'ranks: loop {
         // One more than is wanted shows when the next one becomes due.
-        let wanted = (max + 1).saturating_sub(due.len() - began);
+        let wanted = max.saturating_add(1).saturating_sub(due.len() - began);
         let limit = i64::try_from(wanted).unwrap_or(i64::MAX);
         let mut rows = statement.query(params![place, rank, limit])?;
         let mut seen = 0;
@@ -94,7 +94,7 @@ fn find_due(
         }
         if seen == wanted {
             // There is more than was asked for: not idle.
-            due.truncate(began + max);
+            due.truncate(began.saturating_add(max));
             batch.memory.idle.remove(&place);
             return Ok(());
         }
