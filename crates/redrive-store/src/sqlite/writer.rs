@@ -214,7 +214,9 @@ impl Desk {
     /// Applies a group of operations and what is parked, and answers them.
     fn serve(&mut self, arrived: Vec<Box<dyn Operation>>, leftovers: &mut VecDeque<Box<dyn Operation>>) {
         let now = Instant::now();
-        if !self.parked.is_empty() && self.others_wrote() {
+        // Whoever waits, or only looks, must not be told by what we remember from before somebody else wrote.
+        let somebody_waits = arrived.iter().chain(&self.parked).any(|operation| operation.patience().is_some());
+        if somebody_waits && self.others_wrote() {
             self.memory.others_wrote();
         }
         let mut group = Vec::with_capacity(arrived.len());
