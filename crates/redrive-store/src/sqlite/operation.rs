@@ -112,6 +112,10 @@ impl Operation for LeaseCall {
         Ok(if self.leased.is_empty() { Step::Park } else { Step::Done })
     }
 
+    fn undo(&mut self) {
+        self.leased.clear();
+    }
+
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) -> Option<Box<dyn Operation>> {
         let now = self.clock();
         let LeaseCall { leased, reply, .. } = *self;
@@ -172,6 +176,10 @@ impl Operation for Follow {
     fn apply(&mut self, batch: &mut Batch<'_>) -> Result<Step, StoreError> {
         self.last = batch.last_event();
         Ok(if self.last > self.after { Step::Done } else { Step::Park })
+    }
+
+    fn undo(&mut self) {
+        self.last = self.after;
     }
 
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) -> Option<Box<dyn Operation>> {

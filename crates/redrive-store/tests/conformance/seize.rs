@@ -91,7 +91,6 @@ pub(crate) async fn a_clock_that_goes_back_frees_leases_all_the_same(given: &Giv
     let reserved = NewJob { held_for: Some(worker), ..job("b") };
     let held = hand.add(reserved).await;
     hand.take(at(0), worker, &["a"]).await;
-    // The reserved job was taken first, being equal in rank and time: give it back.
     let year = 31_536_000_000;
     let reaper = given.store.register(at(-year), "new".to_owned(), SECOND * 600).await.unwrap();
     assert!(given.store.seize_expired(at(-year), reaper, LEASE, 9).await.unwrap().is_empty());
