@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -50,12 +50,17 @@ pub(super) fn open(path: &Path, create: bool, durability: Durability) -> Result<
         Err(error) => return Err(cannot(path, &error.to_string())),
     };
     let mut connection = connect(path, durability)?;
-    let prepared = prepare(path, &mut connection, fresh);
-    prepared.map_err(|error| match error.trouble() {
-        Trouble::Database(why) => cannot(path, why),
-        _ => error,
-    })?;
-    Ok(connection)
+    let began = Instant::now();
+    loop {
+        let Err(error) = prepare(path, &mut connection, fresh) else { return Ok(connection) };
+        match error.trouble() {
+            // When several make the store at once, SQLite refuses the change of its journal to all but one of them without
+            // waiting: whoever looks again finds it done.
+            Trouble::Busy { .. } if began.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(1)),
+            Trouble::Database(why) => return Err(cannot(path, why)),
+            _ => return Err(error),
+        }
+    }
 }
 
 fn prepare(path: &Path, connection: &mut Connection, fresh: bool) -> Result<(), StoreError> {

@@ -108,7 +108,7 @@ fn eight_processes_share_one_file() {
 /// Reliability rows 11, 12 and 42: whoever comes first makes the store, and nobody else minds.
 #[test]
 fn several_make_the_same_store_at_once() {
-    for round in 0..12 {
+    for round in 0..20 {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("redrive.db");
         let journal = home.path().join("journal");
@@ -127,7 +127,7 @@ fn several_make_the_same_store_at_once() {
 /// The same inside one process, where opening is quicker and so closer together.
 #[test]
 fn several_handles_make_the_same_store_at_once() {
-    for round in 0..15 {
+    for round in 0..40 {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("redrive.db");
         let barrier = std::sync::Barrier::new(6);
