@@ -24,6 +24,9 @@ use text::Normal;
 /// Text longer than this is looked at from both ends only.
 pub const TEXT_BOUND: usize = 16 * 1024;
 
+/// The exit code that stands for a time limit.
+const TIMED_OUT: i32 = 124;
+
 /// How much less a hit counts when a later cause stands behind it.
 const BEFORE_LAST_CAUSE: i32 = 25;
 /// How much more the words of a machine-readable code count than the same words in prose.
@@ -238,10 +241,16 @@ fn typed_candidate(report: &Report<'_>) -> Option<Candidate> {
         .signal
         .filter(|_| !report.killed_by_us)
         .and_then(|signal| Some(claim(BOOK.signal(signal)?, Source::Signal(signal))));
-    let exit_code = report
-        .exit_code
-        .filter(|_| !report.killed_by_us)
-        .and_then(|code| Some(claim(BOOK.exit_code(code)?, Source::ExitCode(code))));
+    let exit_code = report.exit_code.and_then(|code| {
+        let (rule, level) = BOOK.exit_code(code)?;
+        let level = match report.killed_by_us {
+            false => level,
+            // Who ended it for its time knows that for certain; any other code only echoes the blow.
+            true if code == TIMED_OUT => rules::DECISIVE,
+            true => return None,
+        };
+        Some(claim((rule, level), Source::ExitCode(code)))
+    });
     [code, status, signal, exit_code].into_iter().flatten().max_by_key(|candidate| candidate.level)
 }
 

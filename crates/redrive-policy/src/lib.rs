@@ -22,6 +22,7 @@ mod decide;
 mod duration;
 mod escalation;
 mod failure;
+mod fingerprint;
 mod hint;
 mod jitter;
 mod lang;
@@ -50,6 +51,7 @@ pub use escalation::{
     MAX_LOG_LINES, ReasonType, RetryAttempt,
 };
 pub use failure::{Code, Details, Failure, Report, RuleId, Verdict, Words};
+pub use fingerprint::fingerprint;
 pub use hint::Hint;
 pub use jitter::{Factor, Jitter};
 pub use lang::{Catalog, Lang};

@@ -266,6 +266,19 @@ fn reshape(curve: &Curve, kind: CurveKind) -> Curve {
 }
 
 impl Policy {
+    /// Which version of the policy this is: eight hexadecimal digits that change whenever what it says changes.
+    ///
+    /// ```
+    /// use redrive_policy::Policy;
+    /// assert_eq!(Policy::standard().version(), Policy::standard().version());
+    /// assert_ne!(Policy::standard().version(), Policy::standard().with_max_retries(7).version());
+    /// ```
+    pub fn version(&self) -> String {
+        let mut hash = crate::fingerprint::Fnv::new();
+        hash.text(&crate::config::policy_to_json(self).to_string());
+        hash.hex()[..8].to_owned()
+    }
+
     /// This policy with somebody's overrides, which beat the values for single causes too.
     pub fn with_override(&self, wish: &Override) -> Policy {
         if wish.is_empty() {

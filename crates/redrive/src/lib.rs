@@ -32,6 +32,7 @@
 
 mod attempt;
 mod blocking;
+mod bounded;
 mod cancel;
 mod chain;
 mod chance;
@@ -39,17 +40,25 @@ mod chance;
 mod client;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 mod exchange;
+#[cfg(feature = "exec")]
+mod exec;
 mod fail;
 #[cfg(doctest)]
 mod guides;
 mod hooks;
+#[cfg(feature = "http-call")]
+mod http_call;
 mod inline;
 mod into_failure;
 #[cfg(feature = "tower")]
 mod layer;
+mod outcome;
+#[cfg(any(feature = "exec", feature = "http-call"))]
+mod packed;
 mod record;
 mod retry;
 mod signals;
+mod surroundings;
 mod turns;
 mod verbs;
 
@@ -61,16 +70,20 @@ pub use chain::report_chain;
 pub use client::RetryMiddleware;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub use exchange::IDEMPOTENCY_KEY;
+#[cfg(feature = "exec")]
+pub use exec::{BadCommand, CommandSpec, DEFAULT_GRACE, Relay, Wiring, Writer, current_umask, run_command};
 pub use fail::{Fail, fail};
 pub use hooks::{Hooks, OnFailure, OnRetry, OnRetryAnswer, When};
 pub use into_failure::{AnyError, By, IntoFailure, Reporter, Typed};
 #[cfg(feature = "tower")]
 pub use layer::{Exchange, HttpRequests, Requests, RetryFuture, RetryLayer, RetryService};
+pub use outcome::{Evidence, Executed, Outcome};
 pub use retry::{Retry, RetryExt};
 #[cfg(feature = "http")]
 pub use signals::http::{HttpFailure, retry_after};
 #[cfg(feature = "reqwest")]
 pub use signals::reqwest::ResponseExt;
+pub use surroundings::Surroundings;
 
 pub use redrive_policy::{
     Action, Backoff, Cause, CauseSet, Class, Classifier, Curve, Decision, Details, Failure, Jitter, Lang,
