@@ -95,6 +95,27 @@ fn color_parser() -> impl TypedValueParser<Value = ColorChoice> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    #[command(flatten)]
+    Stored(StoredCommand),
+    Classify(ClassifyArgs),
+    Policy {
+        #[command(subcommand)]
+        command: Option<PolicyCommand>,
+    },
+    Config {
+        #[command(subcommand)]
+        command: Option<ConfigCommand>,
+    },
+    Demo(DemoArgs),
+    Help {
+        #[arg(value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+}
+
+/// The commands that work on the store.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoredCommand {
     Run(Box<RunArgs>),
     Enqueue(Box<EnqueueArgs>),
     Work(WorkArgs),
@@ -123,20 +144,6 @@ pub(crate) enum Command {
     Store {
         #[command(subcommand)]
         command: Option<StoreCommand>,
-    },
-    Classify(ClassifyArgs),
-    Policy {
-        #[command(subcommand)]
-        command: Option<PolicyCommand>,
-    },
-    Config {
-        #[command(subcommand)]
-        command: Option<ConfigCommand>,
-    },
-    Demo(DemoArgs),
-    Help {
-        #[arg(value_name = "COMMAND")]
-        command: Vec<String>,
     },
 }
 

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 fn main() -> ExitCode {
-    let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+    // None of them is locked for the whole time: the output of a command that is run passes through them, too.
+    let (mut stdin, mut stdout, mut stderr) = (io::stdin(), io::stdout(), io::stderr());
     let code = redrive_cli::run(redrive_cli::Invocation {
         args: std::env::args_os().collect(),
         env: std::env::vars_os().collect(),
@@ -15,9 +16,9 @@ fn main() -> ExitCode {
         stdout_is_terminal: stdout.is_terminal(),
         stderr_is_terminal: stderr.is_terminal(),
         width: terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0)),
-        stdin: &mut stdin.lock(),
-        stdout: &mut stdout.lock(),
-        stderr: &mut stderr.lock(),
+        stdin: &mut stdin,
+        stdout: &mut stdout,
+        stderr: &mut stderr,
     });
     ExitCode::from(code)
 }

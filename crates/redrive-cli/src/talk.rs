@@ -30,6 +30,19 @@ impl<'a> Talk<'a> {
         }
     }
 
+    /// What redrive does while somebody else's output passes through; `-q` silences it.
+    pub(crate) fn narrate(&mut self, message: &str) {
+        if !self.quiet {
+            self.line("redrive", Tone::Dim, message);
+        }
+    }
+
+    /// A question, to be answered on the same line.
+    pub(crate) fn ask(&mut self, question: &str) {
+        let _ = write!(self.stderr, "{} ", escape(question).trim_end());
+        let _ = self.stderr.flush();
+    }
+
     /// Something odd that was not stopped for; `-q` silences it.
     pub(crate) fn warning(&mut self, message: &str) {
         if !self.quiet {
