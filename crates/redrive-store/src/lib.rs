@@ -12,6 +12,8 @@ mod id;
 mod job;
 mod lease;
 mod settle;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod status;
 mod time;
 mod worker;
@@ -35,6 +37,8 @@ pub use lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
 pub use settle::{
     Ending, FailedAttempt, LetterReason, NewLetter, Output, Settled, Settlement, StoredDecision,
 };
+#[cfg(feature = "sqlite")]
+pub use sqlite::{Durability, Sqlite, SqliteOptions, enqueue_in};
 pub use status::{LaneCounts, StoreStatus};
 pub use time::Timestamp;
 pub use worker::{WorkerPresence, Workers};

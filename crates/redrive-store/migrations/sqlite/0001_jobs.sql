@@ -5,10 +5,17 @@
 -- appends and deletes, however large its payload is.
 -- Times are milliseconds since 1970 in UTC. Names that repeat are interned.
 
-CREATE TABLE meta (
-    key   TEXT PRIMARY KEY,
-    value INTEGER NOT NULL
-) WITHOUT ROWID;
+-- One row. The sequences never go back, so no number is ever used twice.
+CREATE TABLE store (
+    one           INTEGER PRIMARY KEY CHECK (one = 1),
+    store_id      INTEGER NOT NULL,
+    next_job      INTEGER NOT NULL,
+    next_event    INTEGER NOT NULL,
+    events        INTEGER NOT NULL,            -- how many there are
+    failed_events INTEGER NOT NULL,            -- work that finally failed without a letter
+    pruned_to     INTEGER NOT NULL             -- how far the last round of pruning looked
+);
+INSERT INTO store VALUES (1, random(), 1, 1, 0, 0, 0);
 
 CREATE TABLE name (
     id   INTEGER PRIMARY KEY,
@@ -85,6 +92,7 @@ CREATE TABLE progress (
     crashes       INTEGER NOT NULL,
     last_delay_ms INTEGER,
     hint          TEXT,
+    redrives      INTEGER NOT NULL DEFAULT 0,
     event         INTEGER NOT NULL             -- its latest event
 );
 
@@ -98,8 +106,12 @@ CREATE TABLE lease (
     lease_for_ms     INTEGER NOT NULL,
     begun_at         INTEGER,                  -- absent while its execution has not begun
     attempts         INTEGER NOT NULL,         -- this one included once it has begun
-    cancel_requested INTEGER NOT NULL DEFAULT 0,
-    event            INTEGER NOT NULL
+    retries          INTEGER NOT NULL,
+    crashes          INTEGER NOT NULL,
+    source_id        INTEGER NOT NULL,
+    flags            INTEGER NOT NULL,         -- 1 has a unique key, 2 has a row in progress, 4 has a caller's id
+    event            INTEGER NOT NULL,
+    cancel_requested INTEGER NOT NULL DEFAULT 0
 );
 
 -- A worker's incarnation: a new number each time one starts.
@@ -108,7 +120,8 @@ CREATE TABLE worker (
     label      TEXT NOT NULL,
     started_at INTEGER NOT NULL,
     seen_at    INTEGER NOT NULL,
-    expires_at INTEGER NOT NULL
+    expires_at INTEGER NOT NULL,
+    lasts_ms   INTEGER NOT NULL
 );
 
 CREATE TABLE dead_letter (
@@ -146,8 +159,7 @@ CREATE TABLE dead_count (
 -- Jobs that are over: where their story ends.
 CREATE TABLE ended (
     job_id   INTEGER PRIMARY KEY,
-    event    INTEGER NOT NULL,
-    redrives INTEGER
+    event    INTEGER NOT NULL
 );
 
 -- The stream. Appended to, pruned by age, never changed. `parent` links an event to the one that led to it, so that a

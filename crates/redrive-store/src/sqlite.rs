@@ -1,0 +1,402 @@
+//! The embedded store: one SQLite file, one thread that writes, a few that read.
+//!
+//! Everything acknowledged is on the disk: the journal is synced before an answer goes out. Several processes may open the
+//! same file; each has a writer of its own, and they take turns.
+
+mod batch;
+mod check;
+mod checkpoint;
+mod dead_letter;
+mod event;
+mod job;
+mod lease;
+mod migrate;
+mod open;
+mod operation;
+mod reader;
+mod settle;
+mod status;
+mod wheres;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::ErrorCode;
+
+use crate::dead_letter::{DeadLetter, DeadLetters, LetterFilter, Redriven};
+use crate::error::{StoreError, Trouble};
+use crate::event::{Aside, Event, EventFilter, EventId, Events, ImportedEvent, NewEvent, Scrap};
+use crate::id::{EventSeq, JobId, WorkerId};
+use crate::job::{Enqueued, JobRecord, Jobs, NewJob, RunNow};
+use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
+use crate::settle::{Settled, Settlement};
+use crate::status::StoreStatus;
+use crate::time::Timestamp;
+use crate::worker::{WorkerPresence, Workers};
+use crate::{Answer, CheckReport, Housekeeping};
+
+use batch::{Batch, Memory};
+use checkpoint::Checkpoints;
+use operation::{Follow, LeaseCall, call};
+use reader::Readers;
+use writer::Writer;
+
+/// The text of a query, from the file named after it.
+macro_rules! sql {
+    ($name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sqlite/sql/", $name, ".sql"))
+    };
+}
+pub(crate) use sql;
+
+/// How sure "acknowledged" is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// What was acknowledged survives a power cut.
+    #[default]
+    Full,
+    /// What was acknowledged survives the death of the process, but **a power cut may take the last seconds of
+    /// acknowledged work**. For work that can be had again.
+    RelaxedMayLoseAcknowledgedWork,
+}
+
+/// How a store is opened.
+#[derive(Debug, Clone, Copy)]
+pub struct SqliteOptions {
+    /// Whether the file is made when there is none.
+    pub create: bool,
+    /// How sure "acknowledged" is.
+    pub durability: Durability,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> SqliteOptions {
+        SqliteOptions { create: true, durability: Durability::Full }
+    }
+}
+
+/// The embedded store.
+///
+/// ```
+/// use redrive_store::{Jobs, NewJob, Sqlite, SqliteOptions, Timestamp};
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// # let folder = tempfile::tempdir().unwrap();
+/// let store = Sqlite::open(&folder.path().join("redrive.db"), SqliteOptions::default())?;
+/// let now = Timestamp::from_system(std::time::SystemTime::now());
+/// let job = store.enqueue(now, vec![NewJob::new("greet", "{}")]).await?;
+/// assert_eq!(job[0].id.to_string(), "job_1");
+/// # Ok::<(), redrive_store::StoreError>(()) }).unwrap();
+/// ```
+pub struct Sqlite {
+    path: PathBuf,
+    store_id: u64,
+    writer: Writer,
+    readers: Readers,
+}
+
+impl std::fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sqlite").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Sqlite {
+    /// Opens a store, brings its schema up to date, and makes it if it may. Blocks.
+    pub fn open(path: &Path, options: SqliteOptions) -> Result<Sqlite, StoreError> {
+        let connection = open::open(path, options.create, options.durability)?;
+        let store_id: i64 = connection.query_row("SELECT store_id FROM store", [], |row| row.get(0))?;
+        let readers = Readers::start(|| open::connect_reader(path))?;
+        let thread_trouble = |error: std::io::Error| StoreError::from(Trouble::Database(error.to_string()));
+        let checkpoints =
+            Checkpoints::start(open::connect(path, options.durability)?).map_err(thread_trouble)?;
+        let writer = Writer::start(connection, checkpoints).map_err(thread_trouble)?;
+        Ok(Sqlite { path: path.to_owned(), store_id: store_id.cast_unsigned(), writer, readers })
+    }
+
+    /// The schema that this redrive writes.
+    pub fn schema() -> i64 {
+        migrate::newest()
+    }
+
+    /// Runs a write in the next transaction.
+    async fn write<T: Send + 'static>(
+        &self,
+        wish: impl FnMut(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (operation, answer) = call(wish);
+        self.writer.submit(operation);
+        answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        self.readers.stop();
+        self.writer.stop();
+    }
+}
+
+/// Enqueues inside the caller's own transaction on the same file: the jobs are there if and only if it commits.
+///
+/// The connection may be any that has the store's file open as its main database. A worker notices new work within a
+/// moment of the commit.
+///
+/// ```
+/// use redrive_store::{NewJob, Sqlite, SqliteOptions, Timestamp, enqueue_in};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("app.db");
+/// let store = Sqlite::open(&path, SqliteOptions::default())?;
+/// let mut mine = rusqlite::Connection::open(&path).unwrap();
+/// let transaction = mine.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+/// transaction.execute_batch("CREATE TABLE IF NOT EXISTS orders (id INTEGER); INSERT INTO orders VALUES (7)").unwrap();
+/// let now = Timestamp::from_system(std::time::SystemTime::now());
+/// enqueue_in(&transaction, now, &[NewJob::new("ship", "{\"order\":7}")])?;
+/// transaction.commit().unwrap();
+/// # Ok::<(), redrive_store::StoreError>(())
+/// ```
+pub fn enqueue_in(
+    transaction: &rusqlite::Transaction<'_>,
+    now: Timestamp,
+    jobs: &[NewJob],
+) -> Result<Vec<Enqueued>, StoreError> {
+    job::validate(jobs)?;
+    let mut memory = Memory::default();
+    let mut batch = Batch::begin(transaction, &mut memory)?;
+    let enqueued = job::enqueue(&mut batch, now, jobs)?;
+    batch.finish()?;
+    Ok(enqueued)
+}
+
+/// Whole milliseconds for a column; half of one is one, so that a timeout is never none.
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX)
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> StoreError {
+        let words = error.to_string();
+        StoreError::from(match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Trouble::Full,
+            Some(ErrorCode::ReadOnly) => Trouble::ReadOnly(words),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Trouble::Corrupt(words),
+            Some(ErrorCode::SystemIoFailure) => Trouble::Broken(words),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                Trouble::Busy { seconds: open::PATIENCE.as_secs() }
+            }
+            _ => Trouble::Database(words),
+        })
+    }
+}
+
+impl Jobs for Sqlite {
+    fn enqueue(&self, now: Timestamp, jobs: Vec<NewJob>) -> Answer<'_, Vec<Enqueued>> {
+        Box::pin(async move {
+            job::validate(&jobs)?;
+            self.write(move |batch| job::enqueue(batch, now, &jobs)).await
+        })
+    }
+
+    fn job(&self, id: JobId) -> Answer<'_, Option<JobRecord>> {
+        Box::pin(self.readers.read(move |batch| job::job(batch, id)))
+    }
+
+    fn run_now(&self, now: Timestamp, id: JobId) -> Answer<'_, RunNow> {
+        Box::pin(self.write(move |batch| job::run_now(batch, now, id)))
+    }
+
+    fn cancel(&self, now: Timestamp, id: JobId, why: String) -> Answer<'_, Option<bool>> {
+        Box::pin(self.write(move |batch| job::cancel(batch, now, id, &why)))
+    }
+
+    fn unfinished(&self, queues: Vec<String>, kinds: Vec<String>) -> Answer<'_, bool> {
+        Box::pin(self.readers.read(move |batch| job::unfinished(batch, &queues, &kinds)))
+    }
+}
+
+impl Leases for Sqlite {
+    fn lease(&self, now: Timestamp, request: LeaseRequest) -> Answer<'_, Vec<LeasedJob>> {
+        Box::pin(async move {
+            let (operation, answer) = LeaseCall::new(now, request);
+            self.writer.submit(operation);
+            answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
+        })
+    }
+
+    fn begin(&self, now: Timestamp, tokens: Vec<LeaseToken>) -> Answer<'_, Vec<bool>> {
+        Box::pin(self.write(move |batch| lease::begin(batch, now, &tokens)))
+    }
+
+    fn renew(
+        &self,
+        now: Timestamp,
+        worker: WorkerId,
+        presence_for: Duration,
+        tokens: Vec<LeaseToken>,
+    ) -> Answer<'_, Vec<Renewal>> {
+        Box::pin(self.write(move |batch| lease::renew(batch, now, worker, presence_for, &tokens)))
+    }
+
+    fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Answer<'_, Vec<Settled>> {
+        Box::pin(self.write(move |batch| settle::settle(batch, now, &settlements)))
+    }
+
+    fn seize_expired(
+        &self,
+        now: Timestamp,
+        reaper: WorkerId,
+        lease_for: Duration,
+        max: usize,
+    ) -> Answer<'_, Vec<Seized>> {
+        Box::pin(self.write(move |batch| lease::seize_expired(batch, now, reaper, lease_for, max)))
+    }
+}
+
+impl DeadLetters for Sqlite {
+    fn letters(&self, filter: LetterFilter, limit: u32) -> Answer<'_, Vec<DeadLetter>> {
+        Box::pin(self.readers.read(move |batch| dead_letter::letters(batch, &filter, limit)))
+    }
+
+    fn redrive(
+        &self,
+        now: Timestamp,
+        ids: Vec<JobId>,
+        event_type: &'static str,
+    ) -> Answer<'_, Vec<Redriven>> {
+        Box::pin(self.write(move |batch| dead_letter::redrive(batch, now, &ids, event_type)))
+    }
+}
+
+impl Events for Sqlite {
+    fn append(&self, now: Timestamp, events: Vec<NewEvent>) -> Answer<'_, Vec<(EventSeq, EventId)>> {
+        Box::pin(async move {
+            event::validate(&events)?;
+            self.write(move |batch| event::append(batch, now, &events)).await
+        })
+    }
+
+    fn import(&self, now: Timestamp, events: Vec<ImportedEvent>, scraps: Vec<Scrap>) -> Answer<'_, u64> {
+        Box::pin(self.write(move |batch| event::import(batch, now, &events, &scraps)))
+    }
+
+    fn events(&self, filter: EventFilter, limit: u32) -> Answer<'_, Vec<Event>> {
+        Box::pin(self.readers.read(move |batch| event::events(batch, &filter, limit)))
+    }
+
+    fn event(&self, id: String) -> Answer<'_, Option<Event>> {
+        Box::pin(self.readers.read(move |batch| event::event(batch, &id)))
+    }
+
+    fn causality(&self, seq: EventSeq, limit: u32) -> Answer<'_, Vec<Event>> {
+        Box::pin(self.readers.read(move |batch| event::causality(batch, seq, limit)))
+    }
+
+    fn wait_for_events(&self, after: EventSeq, wait: Duration) -> Answer<'_, EventSeq> {
+        Box::pin(async move {
+            let (operation, answer) = Follow::new(after, wait);
+            self.writer.submit(operation);
+            answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
+        })
+    }
+
+    fn asides(&self, after: i64, limit: u32) -> Answer<'_, Vec<Aside>> {
+        Box::pin(self.readers.read(move |batch| event::asides(batch, after, limit)))
+    }
+}
+
+impl Workers for Sqlite {
+    fn register(&self, now: Timestamp, label: String, presence_for: Duration) -> Answer<'_, WorkerId> {
+        Box::pin(self.write(move |batch| {
+            let id = batch.next_event();
+            batch.run(
+                sql!("worker_insert"),
+                rusqlite::params![id, label, now.millis(), millis(presence_for)],
+            )?;
+            Ok(WorkerId(id))
+        }))
+    }
+
+    fn unregister(&self, _: Timestamp, worker: WorkerId) -> Answer<'_, ()> {
+        Box::pin(self.write(move |batch| lease::unregister(batch, worker)))
+    }
+
+    fn workers(&self, now: Timestamp) -> Answer<'_, Vec<WorkerPresence>> {
+        Box::pin(self.readers.read(move |batch| {
+            batch.all(sql!("worker_list"), [now.millis()], |row| {
+                Ok(WorkerPresence {
+                    id: WorkerId(row.get(0)?),
+                    label: row.get(1)?,
+                    started_at: Timestamp::from_millis(row.get(2)?),
+                    seen_at: Timestamp::from_millis(row.get(3)?),
+                    expires_at: Timestamp::from_millis(row.get(4)?),
+                })
+            })
+        }))
+    }
+}
+
+impl Housekeeping for Sqlite {
+    fn store_id(&self) -> u64 {
+        self.store_id
+    }
+
+    fn location(&self) -> String {
+        format!("sqlite:{}", self.path.display())
+    }
+
+    fn status(&self, now: Timestamp) -> Answer<'_, StoreStatus> {
+        Box::pin(self.readers.read(move |batch| status::status(batch, now)))
+    }
+
+    fn check(&self) -> Answer<'_, CheckReport> {
+        Box::pin(self.readers.read(|batch| check::check(batch.connection())))
+    }
+
+    fn backup<'a>(&'a self, to: &'a Path) -> Answer<'a, ()> {
+        let to = to.to_owned();
+        Box::pin(async move {
+            if to.exists() {
+                return Err(Trouble::Open { path: to, why: "there is a file already".to_owned() }.into());
+            }
+            // A copy of its own connection: `VACUUM INTO` may not run inside a transaction.
+            let path = self.path.clone();
+            let (reply, answer) = tokio::sync::oneshot::channel();
+            std::thread::spawn(move || {
+                let copy = || -> Result<(), StoreError> {
+                    let connection = open::connect(&path, Durability::Full)?;
+                    connection.execute("VACUUM INTO ?1", [to.to_string_lossy()])?;
+                    std::fs::File::open(&to)
+                        .and_then(|file| file.sync_all())
+                        .map_err(|error| Trouble::Broken(error.to_string()))?;
+                    Ok(())
+                };
+                drop(reply.send(copy()));
+            });
+            answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
+        })
+    }
+
+    fn prune(
+        &self,
+        now: Timestamp,
+        events_before: Timestamp,
+        letters_before: Timestamp,
+        limit: u32,
+    ) -> Answer<'_, (u64, u64)> {
+        Box::pin(self.write(move |batch| {
+            let letters = dead_letter::purge(batch, now, letters_before, limit)?;
+            let events = event::prune(batch, events_before, limit)?;
+            Ok((events, letters))
+        }))
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.readers.stop();
+            self.writer.stop();
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,417 @@
+//! One transaction's worth of work: the connection, the sequences, interned names, and the counters that are brought up
+//! to date once at its end.
+//!
+//! Every verb of this store is a function over a [`Batch`], so the writer runs many callers' verbs in one transaction,
+//! and `enqueue_in` runs one inside somebody else's.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use redrive_policy::{Cause, Class};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+
+use super::sql;
+use crate::error::StoreError;
+use crate::event::EventStatus;
+use crate::id::{EventSeq, JobId};
+use crate::time::Timestamp;
+
+/// What the writer remembers between transactions. Names and lanes are never deleted, so what is known stays true.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    names: HashMap<String, i64>,
+    texts: HashMap<i64, String>,
+    lanes: HashMap<String, HashMap<String, i64>>,
+    by_id: HashMap<i64, Lane>,
+    /// The sequences after our last commit; only true while nobody else has written.
+    sequences: Option<(i64, i64)>,
+    /// Lanes with nothing due, and when that may change. Only true while nobody else has written.
+    pub(super) idle: HashMap<i64, Option<Instant>>,
+}
+
+impl Memory {
+    /// Somebody else has written: what was concluded from our own writes no longer holds.
+    pub(super) fn others_wrote(&mut self) {
+        self.sequences = None;
+        self.idle.clear();
+    }
+
+    /// The last event, as long as nobody else has written.
+    pub(super) fn last_event(&self) -> Option<i64> {
+        self.sequences.map(|(_, next)| next - 1)
+    }
+
+    /// After a rollback: ids that were given out in it may be given to others.
+    pub(super) fn forget(&mut self) {
+        *self = Memory::default();
+    }
+}
+
+/// The jobs of one kind in one queue.
+#[derive(Debug, Clone)]
+pub(super) struct Lane {
+    pub(super) queue_id: i64,
+    pub(super) queue: String,
+    pub(super) kind: String,
+}
+
+/// How much one lane's counters move.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct LaneDelta {
+    pub(super) ready: i64,
+    pub(super) leased: i64,
+    pub(super) dead: i64,
+    pub(super) succeeded: i64,
+    pub(super) cancelled: i64,
+    pub(super) discarded: i64,
+}
+
+/// An event as a row.
+#[derive(Debug, Default)]
+pub(super) struct EventRow<'a> {
+    pub(super) type_id: i64,
+    pub(super) source_id: i64,
+    pub(super) status: Option<EventStatus>,
+    pub(super) job: Option<JobId>,
+    pub(super) lane_id: Option<i64>,
+    pub(super) parent: Option<i64>,
+    pub(super) attempt: Option<i64>,
+    pub(super) retries: Option<i64>,
+    pub(super) max_retries: Option<i64>,
+    pub(super) latency_ms: Option<i64>,
+    pub(super) exit_code: Option<i32>,
+    pub(super) importance: Option<u8>,
+    pub(super) hypothesis: Option<&'a str>,
+    pub(super) caller_id: Option<&'a str>,
+    pub(super) detail: Option<String>,
+}
+
+pub(super) struct Batch<'a> {
+    connection: &'a Connection,
+    pub(super) memory: &'a mut Memory,
+    sequences: (i64, i64),
+    read: (i64, i64),
+    lanes: Vec<(i64, LaneDelta)>,
+    dead: Vec<(Cause, i64)>,
+    events: i64,
+    failed_events: i64,
+    /// Lanes in which something became ready.
+    pub(super) readied: Vec<i64>,
+}
+
+impl<'a> Batch<'a> {
+    /// Begins; the transaction is open already.
+    pub(super) fn begin(connection: &'a Connection, memory: &'a mut Memory) -> Result<Batch<'a>, StoreError> {
+        let read = match memory.sequences {
+            Some(known) => known,
+            None => {
+                let mut statement = connection.prepare_cached(sql!("sequences_read"))?;
+                statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            }
+        };
+        Ok(Batch {
+            connection,
+            memory,
+            sequences: read,
+            read,
+            lanes: Vec::new(),
+            dead: Vec::new(),
+            events: 0,
+            failed_events: 0,
+            readied: Vec::new(),
+        })
+    }
+
+    /// Brings sequences and counters up to date. Nothing may be written afterwards but the commit.
+    pub(super) fn finish(mut self) -> Result<(), StoreError> {
+        for (lane, delta) in std::mem::take(&mut self.lanes) {
+            let LaneDelta { ready, leased, dead, succeeded, cancelled, discarded } = delta;
+            if [ready, leased, dead, succeeded, cancelled, discarded] != [0; 6] {
+                self.run(
+                    sql!("lane_count"),
+                    params![lane, ready, leased, dead, succeeded, cancelled, discarded],
+                )?;
+            }
+        }
+        for (cause, letters) in std::mem::take(&mut self.dead) {
+            let transient = cause.class() == Class::Transient;
+            self.run(sql!("dead_count_add"), params![cause.name(), transient, letters])?;
+        }
+        if self.sequences != self.read || self.events != 0 || self.failed_events != 0 {
+            let (next_job, next_event) = self.sequences;
+            self.run(
+                sql!("sequences_write"),
+                params![next_job, next_event, self.events, self.failed_events],
+            )?;
+        }
+        self.memory.sequences = Some(self.sequences);
+        for lane in &self.readied {
+            self.memory.idle.remove(lane);
+        }
+        Ok(())
+    }
+
+    pub(super) fn statement(&self, sql: &'static str) -> Result<CachedStatement<'a>, StoreError> {
+        Ok(self.connection.prepare_cached(sql)?)
+    }
+
+    pub(super) fn run(&self, sql: &'static str, values: impl rusqlite::Params) -> Result<usize, StoreError> {
+        Ok(self.statement(sql)?.execute(values)?)
+    }
+
+    /// The first row, if there is one.
+    pub(super) fn first<T>(
+        &self,
+        sql: &'static str,
+        values: impl rusqlite::Params,
+        read: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        Ok(self.statement(sql)?.query_row(values, read).optional()?)
+    }
+
+    /// All rows.
+    pub(super) fn all<T>(
+        &self,
+        sql: &'static str,
+        values: impl rusqlite::Params,
+        read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut statement = self.statement(sql)?;
+        let rows = statement.query_map(values, read)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    pub(super) fn next_job(&mut self) -> JobId {
+        let id = self.sequences.0;
+        self.sequences.0 += 1;
+        JobId(id)
+    }
+
+    /// A number of its own from the sequence of events, in which gaps are allowed.
+    pub(super) fn next_event(&mut self) -> i64 {
+        let seq = self.sequences.1;
+        self.sequences.1 += 1;
+        seq
+    }
+
+    pub(super) fn last_event(&self) -> EventSeq {
+        EventSeq(self.sequences.1 - 1)
+    }
+
+    /// Appends an event under a number taken before.
+    pub(super) fn put_event(
+        &mut self,
+        seq: i64,
+        at: Timestamp,
+        row: &EventRow<'_>,
+    ) -> Result<(), StoreError> {
+        let status = row.status.unwrap_or(EventStatus::Pending);
+        self.events += 1;
+        // A letter is counted as a letter; what failed without one is counted here.
+        self.failed_events += i64::from(status == EventStatus::Failed);
+        let plain = row.detail.is_none()
+            && row.exit_code.is_none()
+            && row.caller_id.is_none()
+            && row.hypothesis.is_none()
+            && row.importance.is_none();
+        let (job, status) = (row.job.map(|job| job.0), status as i64);
+        if plain {
+            self.run(
+                sql!("event_insert_plain"),
+                params![
+                    seq,
+                    at.millis(),
+                    row.type_id,
+                    row.source_id,
+                    status,
+                    job,
+                    row.lane_id,
+                    row.parent,
+                    row.attempt,
+                    row.retries,
+                    row.max_retries,
+                    row.latency_ms
+                ],
+            )?;
+        } else {
+            self.run(
+                sql!("event_insert"),
+                params![
+                    seq,
+                    at.millis(),
+                    row.type_id,
+                    row.source_id,
+                    status,
+                    job,
+                    row.lane_id,
+                    row.parent,
+                    row.attempt,
+                    row.retries,
+                    row.max_retries,
+                    row.latency_ms,
+                    row.exit_code,
+                    row.importance,
+                    row.hypothesis,
+                    row.caller_id,
+                    row.detail
+                ],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Appends an event.
+    pub(super) fn event(&mut self, at: Timestamp, row: &EventRow<'_>) -> Result<i64, StoreError> {
+        let seq = self.next_event();
+        self.put_event(seq, at, row)?;
+        Ok(seq)
+    }
+
+    /// Events that are no more.
+    pub(super) fn events_went(&mut self, count: i64, failed: i64) {
+        self.events -= count;
+        self.failed_events -= failed;
+    }
+
+    /// The number of a name.
+    pub(super) fn name(&mut self, text: &str) -> Result<i64, StoreError> {
+        if let Some(id) = self.memory.names.get(text) {
+            return Ok(*id);
+        }
+        let mut id = self.first(sql!("name_find"), [text], |row| row.get(0))?;
+        if id.is_none() {
+            self.run(sql!("name_intern"), [text])?;
+            id = Some(self.connection.last_insert_rowid());
+        }
+        let id = id.unwrap_or_default();
+        // Bounded: a program that invents sources does not fill our memory.
+        if self.memory.names.len() >= 10_000 {
+            self.memory.names.clear();
+        }
+        self.memory.names.insert(text.to_owned(), id);
+        Ok(id)
+    }
+
+    /// The name of a number.
+    pub(super) fn name_of(&mut self, id: i64) -> Result<String, StoreError> {
+        if let Some(text) = self.memory.texts.get(&id) {
+            return Ok(text.clone());
+        }
+        let text: String = self.first(sql!("name_read"), [id], |row| row.get(0))?.unwrap_or_default();
+        if self.memory.texts.len() >= 10_000 {
+            self.memory.texts.clear();
+        }
+        self.memory.texts.insert(id, text.clone());
+        Ok(text)
+    }
+
+    /// The lane of a kind in a queue, made if need be.
+    pub(super) fn lane(&mut self, queue: &str, kind: &str) -> Result<i64, StoreError> {
+        if let Some(id) = self.memory.lanes.get(queue).and_then(|kinds| kinds.get(kind)) {
+            return Ok(*id);
+        }
+        let found = self.first(sql!("lane_find"), [queue, kind], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (id, queue_id) = match found {
+            Some(found) => found,
+            None => {
+                self.run(sql!("queue_intern"), [queue])?;
+                let queue_id: i64 =
+                    self.statement(sql!("queue_find"))?.query_row([queue], |row| row.get(0))?;
+                self.run(sql!("lane_insert"), params![queue_id, kind])?;
+                (self.connection.last_insert_rowid(), queue_id)
+            }
+        };
+        self.remember(id, queue_id, queue, kind);
+        Ok(id)
+    }
+
+    fn remember(&mut self, id: i64, queue_id: i64, queue: &str, kind: &str) {
+        let lane = Lane { queue_id, queue: queue.to_owned(), kind: kind.to_owned() };
+        self.memory.by_id.insert(id, lane);
+        self.memory.lanes.entry(queue.to_owned()).or_default().insert(kind.to_owned(), id);
+    }
+
+    /// What a lane is.
+    pub(super) fn lane_of(&mut self, id: i64) -> Result<&Lane, StoreError> {
+        if !self.memory.by_id.contains_key(&id) {
+            self.learn_lanes()?;
+        }
+        self.memory.by_id.get(&id).ok_or_else(|| {
+            crate::error::Trouble::Corrupt(format!("a job belongs to lane {id}, which does not exist")).into()
+        })
+    }
+
+    fn learn_lanes(&mut self) -> Result<(), StoreError> {
+        let lanes = self.all(sql!("lane_list"), [], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?, row.get::<_, String>(3)?))
+        })?;
+        for (id, queue_id, queue, kind) in lanes {
+            self.remember(id, queue_id, &queue, &kind);
+        }
+        Ok(())
+    }
+
+    /// The lanes of these kinds in these queues (none named: in all of them).
+    pub(super) fn lanes_of(&mut self, queues: &[String], kinds: &[String]) -> Result<Vec<i64>, StoreError> {
+        let known = |memory: &Memory, queue: &String, kind: &String| {
+            memory.lanes.get(queue).and_then(|kinds| kinds.get(kind)).copied()
+        };
+        let complete = !queues.is_empty()
+            && queues.iter().all(|queue| kinds.iter().all(|kind| known(self.memory, queue, kind).is_some()));
+        if !complete {
+            self.learn_lanes()?;
+        }
+        let mut ids: Vec<i64> = if queues.is_empty() {
+            self.memory
+                .lanes
+                .values()
+                .flat_map(|of| kinds.iter().filter_map(|kind| of.get(kind).copied()))
+                .collect()
+        } else {
+            let pairs = queues.iter().flat_map(|queue| kinds.iter().map(move |kind| (queue, kind)));
+            pairs.filter_map(|(queue, kind)| known(self.memory, queue, kind)).collect()
+        };
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Moves a lane's counters.
+    pub(super) fn count(&mut self, lane: i64, change: impl FnOnce(&mut LaneDelta)) {
+        // A handful of lanes per transaction: looking through them beats hashing.
+        let at = self.lanes.iter().position(|(id, _)| *id == lane).unwrap_or_else(|| {
+            self.lanes.push((lane, LaneDelta::default()));
+            self.lanes.len() - 1
+        });
+        change(&mut self.lanes[at].1);
+    }
+
+    /// Moves the number of letters of a cause.
+    pub(super) fn count_letters(&mut self, cause: Cause, letters: i64) {
+        match self.dead.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, count)) => *count += letters,
+            None => self.dead.push((cause, letters)),
+        }
+    }
+
+    /// Puts a job where workers look for it.
+    pub(super) fn make_ready(
+        &mut self,
+        job: JobId,
+        lane: i64,
+        held_for: Option<i64>,
+        rank: i64,
+        run_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let place = held_for.map_or(lane, |worker| -worker);
+        self.run(sql!("ready_insert"), params![place, rank, run_at.millis(), job.0])?;
+        self.count(lane, |delta| delta.ready += 1);
+        if self.readied.last() != Some(&place) {
+            self.readied.push(place);
+        }
+        Ok(())
+    }
+
+    pub(super) fn connection(&self) -> &'a Connection {
+        self.connection
+    }
+}

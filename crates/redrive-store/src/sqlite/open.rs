@@ -1,0 +1,175 @@
+//! Opening: what is refused, what is made, and how every connection is set up.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::Durability;
+use super::migrate;
+use crate::error::{StoreError, Trouble};
+
+/// "rdrv": what our files say they are.
+pub(super) const APPLICATION_ID: i64 = 0x7264_7276;
+/// The first SQLite without the bug that resets a journal under its readers.
+const SAFE_SQLITE: i32 = 3_051_003;
+/// How long others may keep the store locked before a caller hears of it.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Refuses what cannot be trusted, makes the file if it may, and brings its schema up to date.
+pub(super) fn open(path: &Path, create: bool, durability: Durability) -> Result<Connection, StoreError> {
+    if rusqlite::version_number() < SAFE_SQLITE {
+        return Err(Trouble::UnsafeSqlite(rusqlite::version()).into());
+    }
+    let directory = match path.parent() {
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
+        _ => Path::new("."),
+    };
+    refuse_network_filesystem(path, directory)?;
+    let fresh = match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => return Err(cannot(path, "it is a directory")),
+        Ok(found) => found.len() == 0,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            if beside(path, "-wal").metadata().is_ok_and(|journal| journal.len() > 0) {
+                return Err(Trouble::OrphanedJournal(path.to_owned()).into());
+            }
+            if !create {
+                return Err(Trouble::Missing(path.to_owned()).into());
+            }
+            // Payloads are somebody's secrets: nobody else may read them. The journal inherits this.
+            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(cannot(path, &error.to_string())),
+            }
+            true
+        }
+        Err(error) => return Err(cannot(path, &error.to_string())),
+    };
+    let mut connection = connect(path, durability)?;
+    let prepared = prepare(path, &mut connection, fresh);
+    prepared.map_err(|error| match error.trouble() {
+        Trouble::Database(why) => cannot(path, why),
+        _ => error,
+    })?;
+    Ok(connection)
+}
+
+fn prepare(path: &Path, connection: &mut Connection, fresh: bool) -> Result<(), StoreError> {
+    let pragma = |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
+    let (application, found) = (pragma("application_id")?, pragma("user_version")?);
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let ours = application == APPLICATION_ID || (fresh || tables == 0) && application == 0 && found == 0;
+    if !ours {
+        return Err(Trouble::Foreign(path.to_owned()).into());
+    }
+    let known = migrate::newest();
+    if found > known {
+        return Err(Trouble::NewerSchema { path: path.to_owned(), found, known }.into());
+    }
+    // Only where it is not so yet: changing it needs the store for itself.
+    let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
+    if !mode.eq_ignore_ascii_case("wal") {
+        let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+        if !mode.eq_ignore_ascii_case("wal") {
+            return Err(cannot(path, "the filesystem does not allow a write-ahead journal"));
+        }
+    }
+    if found < known {
+        migrate::run(connection)?;
+    }
+    Ok(())
+}
+
+/// A connection that writes.
+pub(super) fn connect(path: &Path, durability: Durability) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(|error| why_not(path, error))?;
+    connection.busy_handler(Some(wait_a_little))?;
+    let synchronous = match durability {
+        Durability::Full => "FULL",
+        Durability::RelaxedMayLoseAcknowledgedWork => "NORMAL",
+    };
+    connection.execute_batch(&format!(
+        "PRAGMA synchronous = {synchronous};
+         PRAGMA wal_autocheckpoint = 0;
+         PRAGMA journal_size_limit = 67108864;
+         PRAGMA cache_size = -65536;
+         PRAGMA temp_store = MEMORY;
+         PRAGMA foreign_keys = OFF;
+         PRAGMA trusted_schema = OFF;"
+    ))?;
+    connection.set_prepared_statement_cache_capacity(128);
+    Ok(connection)
+}
+
+/// A connection that only reads.
+pub(super) fn connect_reader(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)
+        .or_else(|_| {
+            Connection::open_with_flags(
+                path,
+                OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+            )
+        })
+        .map_err(|error| why_not(path, error))?;
+    connection.busy_handler(Some(wait_a_little))?;
+    connection
+        .execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY;")?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+/// Waits for a lock: often at first, and with a little chance, so that several processes do not march in step.
+fn wait_a_little(times: i32) -> bool {
+    let step = u64::try_from(times).unwrap_or(0);
+    let chance = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| u64::from(since.subsec_nanos()) >> 6 & 511);
+    let micros = (100 * (step + 1)).min(2_000) + chance;
+    std::thread::sleep(Duration::from_micros(micros));
+    // About two milliseconds each: the patience in sleeps.
+    step < PATIENCE.as_millis() as u64 / 2
+}
+
+fn cannot(path: &Path, why: &str) -> StoreError {
+    Trouble::Open { path: path.to_owned(), why: why.to_owned() }.into()
+}
+
+fn why_not(path: &Path, error: rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::CannotOpen) => {
+            let why = match std::fs::File::open(path) {
+                Ok(_) => "the journal beside it cannot be made".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            cannot(path, &why)
+        }
+        _ => StoreError::from(error),
+    }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Filesystems on which SQLite's locks or its shared memory do not work between machines.
+fn refuse_network_filesystem(path: &Path, directory: &Path) -> Result<(), StoreError> {
+    let Ok(found) = rustix::fs::statfs(directory) else { return Ok(()) };
+    // The type of the number differs between targets; the low 32 bits are what the kernel documents.
+    let filesystem = match u64::try_from(found.f_type).unwrap_or_default() & 0xffff_ffff {
+        0x6969 => "NFS",
+        0x517b => "SMB",
+        0xff53_4d42 | 0xfe53_4d42 => "CIFS",
+        0x0102_1997 => "9P",
+        0x5346_414f => "AFS",
+        0x00c3_6400 => "Ceph",
+        _ => return Ok(()),
+    };
+    Err(Trouble::NetworkFilesystem { path: path.to_owned(), filesystem }.into())
+}

@@ -1,0 +1,176 @@
+//! What callers hand to the writer: a plain write, a request for work, a wait for events.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::batch::{Batch, Memory};
+use super::writer::{Operation, Step};
+use super::{lease, settle};
+use crate::error::StoreError;
+use crate::id::EventSeq;
+use crate::lease::{LeaseRequest, LeasedJob};
+use crate::settle::{Ending, Settlement};
+use crate::time::Timestamp;
+
+type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+type Answered<T> = oneshot::Receiver<Result<T, StoreError>>;
+
+struct Call<T, F> {
+    wish: F,
+    result: Option<T>,
+    reply: Reply<T>,
+}
+
+/// A write and where its answer comes.
+pub(super) fn call<T, F>(wish: F) -> (Box<dyn Operation>, Answered<T>)
+where
+    T: Send + 'static,
+    F: FnMut(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
+{
+    let (reply, answer) = oneshot::channel();
+    (Box::new(Call { wish, result: None, reply }), answer)
+}
+
+impl<T: Send, F> Operation for Call<T, F>
+where
+    F: FnMut(&mut Batch<'_>) -> Result<T, StoreError> + Send,
+{
+    fn apply(&mut self, batch: &mut Batch<'_>) -> Result<Step, StoreError> {
+        self.result = Some((self.wish)(batch)?);
+        Ok(Step::Done)
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>) -> Option<Box<dyn Operation>> {
+        let Call { result, reply, .. } = *self;
+        let result = outcome.and_then(|()| result.ok_or_else(|| crate::error::Trouble::Closed.into()));
+        // Whoever does not wait for the answer does not need it: what was written stands.
+        drop(reply.send(result));
+        None
+    }
+}
+
+/// A request for work, which may wait here.
+pub(super) struct LeaseCall {
+    now: Timestamp,
+    arrived: Instant,
+    until: Instant,
+    request: LeaseRequest,
+    places: Vec<i64>,
+    leased: Vec<LeasedJob>,
+    reply: Reply<Vec<LeasedJob>>,
+}
+
+impl LeaseCall {
+    pub(super) fn new(
+        now: Timestamp,
+        request: LeaseRequest,
+    ) -> (Box<dyn Operation>, Answered<Vec<LeasedJob>>) {
+        let (reply, answer) = oneshot::channel();
+        let arrived = Instant::now();
+        let until = arrived + request.wait.min(Duration::from_secs(3_600));
+        (
+            Box::new(LeaseCall {
+                now,
+                arrived,
+                until,
+                request,
+                places: Vec::new(),
+                leased: Vec::new(),
+                reply,
+            }),
+            answer,
+        )
+    }
+}
+
+impl Operation for LeaseCall {
+    fn apply(&mut self, batch: &mut Batch<'_>) -> Result<Step, StoreError> {
+        self.leased.clear();
+        if self.reply.is_closed() {
+            return Ok(Step::Park);
+        }
+        // The clock is the caller's; what passed since it asked is added.
+        let now = self.now.after(self.arrived.elapsed());
+        self.places = lease::places(batch, &self.request)?;
+        self.leased = lease::lease(batch, now, &self.request, &self.places)?;
+        Ok(if self.leased.is_empty() { Step::Park } else { Step::Done })
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>) -> Option<Box<dyn Operation>> {
+        let now = self.now.after(self.arrived.elapsed());
+        let LeaseCall { leased, reply, .. } = *self;
+        let leased = match reply.send(outcome.map(|()| leased)) {
+            Ok(()) | Err(Err(_)) => return None,
+            Err(Ok(leased)) => leased,
+        };
+        if leased.is_empty() {
+            return None;
+        }
+        // The worker went away between asking and getting: give everything back, uncounted.
+        let settlements: Vec<Settlement> = leased
+            .iter()
+            .map(|leased| Settlement {
+                token: leased.token,
+                ending: Ending::Released { why: "the worker went away before it began".to_owned() },
+            })
+            .collect();
+        Some(call(move |batch| settle::settle(batch, now, &settlements)).0)
+    }
+
+    fn patience(&self) -> Option<Instant> {
+        Some(self.until)
+    }
+
+    fn abandoned(&self) -> bool {
+        self.reply.is_closed()
+    }
+
+    fn certainly_idle(&self, memory: &Memory, now: Instant) -> bool {
+        !self.places.is_empty() && lease::known_idle(memory, &self.places, now)
+    }
+
+    fn due(&self, memory: &Memory) -> Option<Instant> {
+        self.places.iter().filter_map(|place| memory.idle.get(place).copied().flatten()).min()
+    }
+}
+
+/// A wait for events behind a place in the stream.
+pub(super) struct Follow {
+    after: EventSeq,
+    last: EventSeq,
+    until: Instant,
+    reply: Reply<EventSeq>,
+}
+
+impl Follow {
+    pub(super) fn new(after: EventSeq, wait: Duration) -> (Box<dyn Operation>, Answered<EventSeq>) {
+        let (reply, answer) = oneshot::channel();
+        let until = Instant::now() + wait.min(Duration::from_secs(3_600));
+        (Box::new(Follow { after, last: after, until, reply }), answer)
+    }
+}
+
+impl Operation for Follow {
+    fn apply(&mut self, batch: &mut Batch<'_>) -> Result<Step, StoreError> {
+        self.last = batch.last_event();
+        Ok(if self.last > self.after { Step::Done } else { Step::Park })
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>) -> Option<Box<dyn Operation>> {
+        drop(self.reply.send(outcome.map(|()| self.last)));
+        None
+    }
+
+    fn patience(&self) -> Option<Instant> {
+        Some(self.until)
+    }
+
+    fn abandoned(&self) -> bool {
+        self.reply.is_closed()
+    }
+
+    fn certainly_idle(&self, memory: &Memory, _: Instant) -> bool {
+        memory.last_event().is_some_and(|last| last <= self.after.0)
+    }
+}

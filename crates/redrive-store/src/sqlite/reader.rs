@@ -1,0 +1,87 @@
+//! Readers: a few threads with connections of their own, so that looking never waits for writing.
+
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::batch::{Batch, Memory};
+use crate::error::{StoreError, Trouble};
+
+/// How many read at once.
+const READERS: usize = 2;
+/// The most that may wait.
+const MAX_WAITING: usize = 1_024;
+
+type Wish = Box<dyn FnOnce(&Connection) + Send>;
+
+pub(super) struct Readers {
+    sender: Mutex<Option<SyncSender<Wish>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Readers {
+    pub(super) fn start(
+        mut connect: impl FnMut() -> Result<Connection, StoreError>,
+    ) -> Result<Readers, StoreError> {
+        let (sender, receiver) = sync_channel::<Wish>(MAX_WAITING);
+        let receiver = Arc::new(Mutex::new(receiver));
+        let mut threads = Vec::new();
+        for _ in 0..READERS {
+            let (connection, receiver) = (connect()?, Arc::clone(&receiver));
+            let thread = std::thread::Builder::new()
+                .name("redrive-reader".to_owned())
+                .spawn(move || serve(&connection, &receiver))
+                .map_err(|error| Trouble::Database(error.to_string()))?;
+            threads.push(thread);
+        }
+        Ok(Readers { sender: Mutex::new(Some(sender)), threads: Mutex::new(threads) })
+    }
+
+    /// Runs a read in one transaction, on one consistent state of the store.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        wish: impl FnOnce(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let job: Wish = Box::new(move |connection| {
+            let read = || {
+                let transaction = connection.unchecked_transaction()?;
+                let mut memory = Memory::default();
+                let mut batch = Batch::begin(&transaction, &mut memory)?;
+                wish(&mut batch)
+            };
+            // The caller may be gone; then nobody wants to know.
+            drop(reply.send(read()));
+        });
+        let sent = match &*self.sender.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(sender) => sender.try_send(job).map_err(|unsent| match unsent {
+                TrySendError::Full(_) => Trouble::Overloaded,
+                TrySendError::Disconnected(_) => Trouble::Closed,
+            }),
+            None => Err(Trouble::Closed),
+        };
+        sent?;
+        answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
+    }
+
+    pub(super) fn stop(&self) {
+        drop(self.sender.lock().unwrap_or_else(PoisonError::into_inner).take());
+        for thread in self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a reading thread panicked");
+            }
+        }
+    }
+}
+
+fn serve(connection: &Connection, receiver: &Mutex<Receiver<Wish>>) {
+    loop {
+        // The lock is held while waiting: the next reader waits for it instead.
+        let wish = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(wish) = wish else { return };
+        wish(connection);
+    }
+}

@@ -1,0 +1,298 @@
+//! The one door through which an attempt ends. The lease is deleted by its fence; only if that deletes a row does anything
+//! else happen.
+
+use rusqlite::params;
+use serde_json::{Value, json};
+
+use super::batch::{Batch, EventRow};
+use super::lease::{HAS_CALLER, HAS_PROGRESS, HAS_UNIQUE_KEY};
+use super::{job, millis, sql};
+use crate::error::StoreError;
+use crate::event::EventStatus;
+use crate::id::{EventSeq, JobId, WorkerId};
+use crate::settle::{Ending, FailedAttempt, Output, Settled, Settlement};
+use crate::time::Timestamp;
+
+/// What the deleted lease said.
+struct Held {
+    job: JobId,
+    fence: i64,
+    lane: i64,
+    source_id: i64,
+    attempts: i64,
+    retries: i64,
+    crashes: i64,
+    flags: i64,
+    event: i64,
+    begun: bool,
+    caller_id: Option<String>,
+}
+
+pub(super) fn settle(
+    batch: &mut Batch<'_>,
+    now: Timestamp,
+    settlements: &[Settlement],
+) -> Result<Vec<Settled>, StoreError> {
+    settlements.iter().map(|settlement| settle_one(batch, now, settlement)).collect()
+}
+
+fn settle_one(batch: &mut Batch<'_>, now: Timestamp, settlement: &Settlement) -> Result<Settled, StoreError> {
+    let token = settlement.token;
+    let held = batch.first(sql!("lease_end"), params![token.job.0, token.fence], |row| {
+        Ok(Held {
+            job: token.job,
+            fence: token.fence,
+            lane: row.get(0)?,
+            source_id: row.get(1)?,
+            attempts: row.get(2)?,
+            retries: row.get(3)?,
+            crashes: row.get(4)?,
+            flags: row.get(5)?,
+            event: row.get(6)?,
+            begun: row.get(7)?,
+            caller_id: None,
+        })
+    })?;
+    let Some(mut held) = held else { return Ok(Settled::Stale) };
+    batch.count(held.lane, |delta| delta.leased -= 1);
+    if held.flags & HAS_CALLER != 0 {
+        held.caller_id = batch.first(sql!("job_read_ends"), [held.job.0], |row| row.get(0))?.flatten();
+    }
+    let event = match &settlement.ending {
+        Ending::Succeeded { latency, exit_code, max_retries, output } => {
+            let detail = output.as_deref().filter(|output| !output.is_empty()).map(said);
+            let row = EventRow {
+                status: Some(EventStatus::Success),
+                max_retries: Some(i64::from(*max_retries)),
+                latency_ms: Some(millis(*latency)),
+                exit_code: *exit_code,
+                detail,
+                ..about(batch, &held, "attempt_succeeded")?
+            };
+            let event = batch.event(now, &row)?;
+            end(batch, &held, event)?;
+            batch.count(held.lane, |delta| delta.succeeded += 1);
+            event
+        }
+        Ending::Retry { run_at, delay, held_for, hint, failure } => {
+            let event = tell_failure(batch, now, &held, failure, EventStatus::Retrying, Some(*run_at), None)?;
+            let (retries, crashes) = if failure.charged_to_crashes {
+                (held.retries, held.crashes + 1)
+            } else {
+                (held.retries + 1, held.crashes)
+            };
+            let back =
+                Back { run_at: *run_at, held_for: *held_for, attempts: held.attempts, retries, crashes };
+            put_back(batch, &held, event, &back, Some(millis(*delay)), hint.as_deref())?;
+            event
+        }
+        Ending::Dead { failure, letter } => {
+            let event = tell_failure(
+                batch,
+                now,
+                &held,
+                failure,
+                EventStatus::DeadLetter,
+                None,
+                Some(&letter.context),
+            )?;
+            batch.run(
+                sql!("letter_insert"),
+                params![
+                    held.job.0,
+                    held.lane,
+                    now.millis(),
+                    event,
+                    letter.reason.name(),
+                    failure.cause.name(),
+                    failure.retryable,
+                    failure.rule,
+                    failure.fingerprint,
+                    failure.error_type,
+                    failure.error_message,
+                    held.attempts,
+                    held.retries,
+                    held.crashes,
+                    failure.decision.record.max_retries,
+                    held.fence,
+                    letter.context.to_string(),
+                    letter.report.to_string()
+                ],
+            )?;
+            if held.flags & HAS_UNIQUE_KEY != 0 {
+                job::free_unique_key(batch, held.job)?;
+            }
+            if held.flags & HAS_PROGRESS != 0 {
+                batch.run(sql!("progress_delete"), [held.job.0])?;
+            }
+            batch.count(held.lane, |delta| delta.dead += 1);
+            batch.count_letters(failure.cause, 1);
+            event
+        }
+        Ending::Snoozed { run_at, held_for } => {
+            let detail = json!({ "data": { "run_at": run_at } }).to_string();
+            uncounted(batch, now, &held, "job_snoozed", detail, *run_at, *held_for)?
+        }
+        Ending::Released { why } => {
+            let detail = json!({ "data": { "why": why } }).to_string();
+            let held_for = batch.first(sql!("progress_held"), [held.job.0], |row| row.get(0))?.flatten();
+            uncounted(batch, now, &held, "job_released", detail, now, held_for.map(WorkerId))?
+        }
+        Ending::Cancelled { why, exit_code } => {
+            let row = EventRow {
+                status: Some(EventStatus::Failed),
+                exit_code: *exit_code,
+                detail: Some(json!({ "data": { "why": why, "cause": "cancelled" } }).to_string()),
+                ..about(batch, &held, "job_cancelled")?
+            };
+            let event = batch.event(now, &row)?;
+            end(batch, &held, event)?;
+            batch.count(held.lane, |delta| delta.cancelled += 1);
+            event
+        }
+    };
+    Ok(Settled::Done { event: EventSeq(event) })
+}
+
+/// An event about the job that was held; the caller fills in the rest.
+fn about<'a>(batch: &mut Batch<'_>, held: &'a Held, event_type: &str) -> Result<EventRow<'a>, StoreError> {
+    Ok(EventRow {
+        type_id: batch.name(event_type)?,
+        source_id: held.source_id,
+        job: Some(held.job),
+        lane_id: Some(held.lane),
+        parent: Some(held.event),
+        attempt: Some(held.attempts),
+        retries: Some(held.retries),
+        caller_id: held.caller_id.as_deref(),
+        ..EventRow::default()
+    })
+}
+
+fn said(output: &Output) -> String {
+    json!({ "data": { "output": output } }).to_string()
+}
+
+/// The job is over: everything of it goes but its story.
+fn end(batch: &mut Batch<'_>, held: &Held, event: i64) -> Result<(), StoreError> {
+    if held.flags & HAS_UNIQUE_KEY != 0 {
+        job::free_unique_key(batch, held.job)?;
+    }
+    if held.flags & HAS_PROGRESS != 0 {
+        batch.run(sql!("progress_delete"), [held.job.0])?;
+    }
+    batch.run(sql!("job_delete"), [held.job.0])?;
+    batch.run(sql!("ended_insert"), params![held.job.0, event])?;
+    Ok(())
+}
+
+/// Where a job stands when it is put back.
+struct Back {
+    run_at: Timestamp,
+    held_for: Option<WorkerId>,
+    attempts: i64,
+    retries: i64,
+    crashes: i64,
+}
+
+fn put_back(
+    batch: &mut Batch<'_>,
+    held: &Held,
+    event: i64,
+    back: &Back,
+    delay_ms: Option<i64>,
+    hint: Option<&str>,
+) -> Result<(), StoreError> {
+    let held_for = back.held_for.map(|worker| worker.0);
+    batch.run(
+        sql!("progress_put"),
+        params![
+            held.job.0,
+            back.run_at.millis(),
+            held_for,
+            held.fence,
+            back.attempts,
+            back.retries,
+            back.crashes,
+            delay_ms,
+            hint,
+            event
+        ],
+    )?;
+    let rank: Option<i64> = batch.first(sql!("job_read_ends"), [held.job.0], |row| row.get(3))?;
+    batch.make_ready(held.job, held.lane, held_for, rank.unwrap_or(0), back.run_at)
+}
+
+/// Puts a job back as if the attempt had never begun.
+fn uncounted(
+    batch: &mut Batch<'_>,
+    now: Timestamp,
+    held: &Held,
+    event_type: &str,
+    detail: String,
+    run_at: Timestamp,
+    held_for: Option<WorkerId>,
+) -> Result<i64, StoreError> {
+    let attempts = held.attempts - i64::from(held.begun);
+    let row = EventRow {
+        status: Some(EventStatus::Pending),
+        attempt: Some(attempts),
+        detail: Some(detail),
+        ..about(batch, held, event_type)?
+    };
+    let event = batch.event(now, &row)?;
+    let back = Back { run_at, held_for, attempts, retries: held.retries, crashes: held.crashes };
+    put_back(batch, held, event, &back, None, None)?;
+    Ok(event)
+}
+
+fn tell_failure(
+    batch: &mut Batch<'_>,
+    now: Timestamp,
+    held: &Held,
+    failure: &FailedAttempt,
+    status: EventStatus,
+    next_retry_at: Option<Timestamp>,
+    context: Option<&Value>,
+) -> Result<i64, StoreError> {
+    let dead = status == EventStatus::DeadLetter;
+    let mut data = json!({
+        "cause": failure.cause,
+        "rule": failure.rule,
+        "fingerprint": failure.fingerprint,
+        "decision": failure.decision,
+    });
+    if let Some(status) = failure.http_status {
+        data["http_status"] = json!(status);
+    }
+    if let Some(code) = &failure.code {
+        data["code"] = json!(code);
+    }
+    if let Some(context) = context {
+        data["context"] = context.clone();
+    }
+    if !failure.output.is_empty() {
+        data["output"] = json!(failure.output);
+    }
+    let detail = json!({
+        "data": data,
+        "error": {
+            "error_type": failure.error_type,
+            "error_message": failure.error_message,
+            "error_category": failure.cause.error_category(),
+            "stack_trace": failure.stack_trace,
+        },
+        "retry": { "retryable": failure.retryable, "next_retry_at": next_retry_at },
+    });
+    let row = EventRow {
+        status: Some(status),
+        max_retries: Some(i64::from(failure.decision.record.max_retries)),
+        latency_ms: failure.latency.map(millis),
+        exit_code: failure.exit_code,
+        importance: dead.then_some(5),
+        detail: Some(detail.to_string()),
+        ..about(batch, held, if dead { "job_dead" } else { "attempt_failed" })?
+    };
+    let event = batch.event(now, &row)?;
+    Ok(event)
+}

@@ -1,0 +1,1 @@
+SELECT cause, letters FROM dead_count WHERE letters > 0

@@ -1,0 +1,1 @@
+SELECT event FROM ended WHERE job_id = ?1

@@ -1,0 +1,1 @@
+INSERT INTO ended (job_id, event) VALUES (?1, ?2)

@@ -1,0 +1,1 @@
+DELETE FROM event_alias WHERE event_id = ?1

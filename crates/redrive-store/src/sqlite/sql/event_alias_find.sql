@@ -1,0 +1,1 @@
+SELECT seq FROM event_alias WHERE event_id = ?1

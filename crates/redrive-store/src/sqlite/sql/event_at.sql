@@ -1,0 +1,1 @@
+SELECT at FROM event WHERE seq = ?1

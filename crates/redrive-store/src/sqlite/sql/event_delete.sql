@@ -1,0 +1,1 @@
+DELETE FROM event WHERE seq = ?1 RETURNING job_id, detail

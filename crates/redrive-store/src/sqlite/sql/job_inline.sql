@@ -1,0 +1,1 @@
+SELECT inline FROM job WHERE id = ?1

@@ -1,0 +1,1 @@
+SELECT source_id FROM job WHERE id = ?1

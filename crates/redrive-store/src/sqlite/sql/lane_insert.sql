@@ -1,0 +1,1 @@
+INSERT INTO lane (queue_id, kind) VALUES (?1, ?2)

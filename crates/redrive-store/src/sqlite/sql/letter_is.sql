@@ -1,0 +1,1 @@
+SELECT 1 FROM dead_letter WHERE job_id = ?1

@@ -1,0 +1,1 @@
+SELECT job_id FROM dead_letter WHERE died_at < ?1 ORDER BY died_at LIMIT ?2

@@ -1,0 +1,1 @@
+SELECT id FROM name WHERE text = ?1

@@ -1,0 +1,1 @@
+INSERT INTO name (text) VALUES (?1) ON CONFLICT (text) DO NOTHING

@@ -1,0 +1,1 @@
+SELECT text FROM name WHERE id = ?1

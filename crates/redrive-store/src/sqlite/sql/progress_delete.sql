@@ -1,0 +1,1 @@
+DELETE FROM progress WHERE job_id = ?1

@@ -1,0 +1,1 @@
+SELECT fence FROM progress WHERE job_id = ?1

@@ -1,0 +1,1 @@
+SELECT held_for FROM progress WHERE job_id = ?1

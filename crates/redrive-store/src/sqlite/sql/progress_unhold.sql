@@ -1,0 +1,1 @@
+UPDATE progress SET held_for = NULL WHERE job_id = ?1

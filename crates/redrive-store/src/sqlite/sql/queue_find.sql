@@ -1,0 +1,1 @@
+SELECT id FROM queue WHERE name = ?1

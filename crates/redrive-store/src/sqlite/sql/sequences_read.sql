@@ -1,0 +1,1 @@
+SELECT next_job, next_event FROM store

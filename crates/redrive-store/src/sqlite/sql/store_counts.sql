@@ -1,0 +1,1 @@
+SELECT events, failed_events FROM store

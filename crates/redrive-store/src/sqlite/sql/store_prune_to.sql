@@ -1,0 +1,1 @@
+UPDATE store SET pruned_to = ?1

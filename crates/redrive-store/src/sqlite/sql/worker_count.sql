@@ -1,0 +1,1 @@
+SELECT count(*) FROM worker WHERE expires_at > ?1

@@ -1,0 +1,1 @@
+SELECT id FROM worker WHERE expires_at <= ?1
