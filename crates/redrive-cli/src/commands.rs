@@ -81,7 +81,13 @@ pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
 /// Runs a command that works on the store.
 fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     match command {
-        StoredCommand::Enqueue(args) => enqueue::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage)),
+        StoredCommand::Run(_)
+        | StoredCommand::Work(_)
+        | StoredCommand::Export { .. }
+        | StoredCommand::Import { .. } => Ok(Exit::Failed),
+        StoredCommand::Enqueue(args) => {
+            enqueue::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }
         StoredCommand::Status => status::run(stage).and_then(|view| shown(&view, Exit::Done, stage)),
         StoredCommand::Dlq { list, command } => match command {
             Some(DlqCommand::Show { id, with_payload }) => {
@@ -93,7 +99,9 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             }
             None => dlq::list(&list, stage).and_then(|view| shown(&view, Exit::Done, stage)),
         },
-        StoredCommand::Explain { id } => explain::run(&id, stage).and_then(|view| shown(&view, Exit::Done, stage)),
+        StoredCommand::Explain { id } => {
+            explain::run(&id, stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }
         StoredCommand::Retry(args) => retry::run(&args, stage).and_then(|ended| redriven(ended, stage)),
         StoredCommand::Redrive(args) => redrive::run(&args, stage).and_then(|ended| redriven(ended, stage)),
         StoredCommand::Events(args) => events::run(&args, stage),

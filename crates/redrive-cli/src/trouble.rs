@@ -134,7 +134,9 @@ impl Trouble {
             Trouble::NoStore { path } => text(lang, "trouble.no-store", &[("path", &path.display())]),
             Trouble::Store(error) => store_in_words(error.trouble(), lang),
             Trouble::NoJob { id, store } => text(lang, "trouble.no-job", &[("id", id), ("store", store)]),
-            Trouble::NoLetter { id, store } => text(lang, "trouble.no-letter", &[("id", id), ("store", store)]),
+            Trouble::NoLetter { id, store } => {
+                text(lang, "trouble.no-letter", &[("id", id), ("store", store)])
+            }
             Trouble::NoLetters { store } => text(lang, "trouble.no-letters", &[("store", store)]),
             Trouble::NeedsYes { what, .. } => text(lang, "trouble.needs-yes", &[("what", what)]),
             Trouble::BadPayload(error) => text(lang, "trouble.bad-payload", &[("error", error)]),

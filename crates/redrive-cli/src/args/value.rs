@@ -125,7 +125,9 @@ impl BadValue {
         match self {
             BadValue::Curve { written } => nearest(written, CurveKind::NAMES.iter().copied()),
             BadValue::Cause { written, .. } => nearest(written, Cause::NAMES.iter().copied()),
-            BadValue::Status { written } => nearest(written, EventStatus::ALL.into_iter().map(EventStatus::name)),
+            BadValue::Status { written } => {
+                nearest(written, EventStatus::ALL.into_iter().map(EventStatus::name))
+            }
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
-use redrive_store::{Event, JobRecord, Store, StoreError, Timestamp};
+use redrive_store::{Event, JobRecord, Sqlite, SqliteOptions, Store, StoreError, Timestamp};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::Stage;
@@ -66,8 +66,13 @@ fn open(path: &Path, when_missing: WhenMissing, stage: &Stage<'_>) -> Result<Ope
         .enable_all()
         .build()
         .map_err(Trouble::NoRuntime)?;
-    let store = runtime.block_on(async { open_sqlite(path, when_missing).await })?;
-    Ok(Opened { store, runtime, now: Timestamp::from_system(stage.now) })
+    let create = when_missing == WhenMissing::Make;
+    if let Some(folder) = path.parent().filter(|_| create) {
+        let unwritable = |source| Trouble::Unwritable { path: folder.to_owned(), source };
+        std::fs::create_dir_all(folder).map_err(unwritable)?;
+    }
+    let store = Sqlite::open(path, SqliteOptions { create, ..SqliteOptions::default() })?;
+    Ok(Opened { store: Arc::new(store), runtime, now: Timestamp::from_system(stage.now) })
 }
 
 impl Opened {
@@ -95,9 +100,4 @@ impl Opened {
         // What led to the job belongs to other stories.
         Ok(events.into_iter().filter(|event| event.job == Some(record.id)).collect())
     }
-}
-
-async fn open_sqlite(path: &Path, when_missing: WhenMissing) -> Result<Arc<dyn Store>, Trouble> {
-    let _ = when_missing;
-    Err(Trouble::NoStore { path: path.to_owned() })
 }

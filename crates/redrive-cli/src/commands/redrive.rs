@@ -13,7 +13,10 @@ use crate::{Exit, Stage};
 /// How many letters are read, and put back, at once.
 const PAGE: u32 = 1_000;
 
-pub(super) fn run(args: &RedriveArgs, stage: &mut Stage<'_>) -> Result<(Option<RedrivenView>, Exit), Trouble> {
+pub(super) fn run(
+    args: &RedriveArgs,
+    stage: &mut Stage<'_>,
+) -> Result<(Option<RedrivenView>, Exit), Trouble> {
     let opened = opened::to_read(stage)?;
     let items = if args.all {
         let dead = opened.wait(opened.store.status(opened.now))?.dead_letters;
@@ -56,8 +59,7 @@ fn all(opened: &Opened) -> Result<Vec<RedrivenItem>, Trouble> {
     let mut items = Vec::new();
     let mut after = None;
     loop {
-        let filter =
-            LetterFilter { before: Some(opened.now), after, ..LetterFilter::default() };
+        let filter = LetterFilter { before: Some(opened.now), after, ..LetterFilter::default() };
         let letters = opened.wait(opened.store.letters(filter, PAGE))?;
         let Some(last) = letters.last() else { return Ok(items) };
         after = Some((last.died_at, last.id));

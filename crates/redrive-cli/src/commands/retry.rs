@@ -17,11 +17,8 @@ pub(super) fn run(args: &RetryArgs, stage: &mut Stage<'_>) -> Result<(Option<Red
     if let JobState::Dead(letter) = &record.state {
         // What a retry alone does not heal is put back only by somebody who means it.
         if letter.cause.class() == Class::Permanent && !letter.retryable && !args.yes {
-            let question = text(
-                stage.settings.lang,
-                "ask.permanent",
-                &[("id", &id), ("cause", &letter.cause.name())],
-            );
+            let question =
+                text(stage.settings.lang, "ask.permanent", &[("id", &id), ("cause", &letter.cause.name())]);
             if !confirm(&question, &format!("redrive retry {id}"), stage)? {
                 return Ok((None, Exit::Done));
             }

@@ -41,7 +41,8 @@ impl Page for CheckView {
                 Span::new(format!("{}  ", say(lang, &format!("check.{mark}"))), tone),
                 Span::plain(words),
             ]));
-            let what = |violation: &&Violation| Block::Text(vec![Span::plain(format!("    {}", violation.what))]);
+            let what =
+                |violation: &&Violation| Block::Text(vec![Span::plain(format!("    {}", violation.what))]);
             blocks.extend(broken.iter().map(what));
         }
         let elsewhere = self.violations.iter().filter(|found| !self.checked.contains(&found.invariant));

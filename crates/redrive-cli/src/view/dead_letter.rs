@@ -178,15 +178,18 @@ impl DeadLetterView {
     fn summary(&self, reader: Reader) -> Vec<Block> {
         let (lang, letter) = (reader.lang, &self.letter);
         let when = ago(letter.timestamp, self.now, lang);
+        // What it is called says more than its kind.
+        let name = letter.context["action"].as_str().unwrap_or(&letter.kind);
         let what = text(
             lang,
             "letter.what",
-            &[("id", &letter.id), ("kind", &letter.kind), ("when", &when), ("attempts", &letter.attempts)],
+            &[("id", &letter.id), ("name", &name), ("when", &when), ("attempts", &letter.attempts)],
         );
-        let why = self.history.last().and_then(|attempt| attempt.reasoning(lang)).map_or_else(
-            || say(lang, &format!("letter.reason.{}", letter.reason.name())),
-            ToOwned::to_owned,
-        );
+        let why = self
+            .history
+            .last()
+            .and_then(|attempt| attempt.reasoning(lang))
+            .map_or_else(|| say(lang, &format!("letter.reason.{}", letter.reason.name())), ToOwned::to_owned);
         let error = beginning(letter.error_message.trim(), WHOLE_MESSAGE_CHARS);
         vec![
             Block::Text(vec![Span::new(what, Tone::Bad)]),
@@ -205,7 +208,10 @@ impl Page for DeadLetterView {
         let (lang, letter) = (reader.lang, &self.letter);
         let key = |name: &str| say(lang, &format!("letter.{name}"));
         let mut fields = vec![
-            (key("reason-heading"), Span::plain(say(lang, &format!("letter.reason.{}", letter.reason.name())))),
+            (
+                key("reason-heading"),
+                Span::plain(say(lang, &format!("letter.reason.{}", letter.reason.name()))),
+            ),
             (key("retries"), Span::plain(letter.retries())),
             (key("queue"), Span::plain(letter.queue.clone())),
             (key("enqueued"), Span::plain(date_time(letter.enqueued_at))),
@@ -235,8 +241,12 @@ impl Page for DeadLetterView {
             blocks.push(Block::Heading(key("attempts")));
             blocks.push(Block::Table(attempts_table(&self.history, reader)));
         }
-        let actions: Vec<&str> =
-            self.report["recommended_actions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let actions: Vec<&str> = self.report["recommended_actions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         if reader.verbose && !actions.is_empty() {
             blocks.extend([Block::Gap, Block::Heading(key("actions"))]);
             blocks.extend(actions.iter().map(|action| Block::Text(vec![Span::plain(format!("  {action}"))])));

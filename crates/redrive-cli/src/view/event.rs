@@ -3,13 +3,14 @@
 use redrive_store::Event;
 
 use super::moment::{clock, precise};
-use super::story::{in_short, tone, type_in_words};
+use super::story::{in_short, tone};
 use super::{Block, Reader, Span, Tone};
 use crate::escape::{escape, pad, width};
 
 /// How wide the columns are; what is longer pushes the rest aside.
 const STATUS: usize = 11;
 const JOB: usize = 7;
+const SOURCE: usize = 8;
 
 /// Writes events as lines. On a terminal the day stands above the first event of it.
 pub(crate) struct EventLines {
@@ -44,12 +45,8 @@ impl EventLines {
         let at = format!("{at}  ");
         let status = cell(event.status.name(), STATUS);
         let job = cell(&event.job.map_or_else(|| "-".to_owned(), |job| job.to_string()), JOB);
-        let short = in_short(event, lang);
-        let mut words = type_in_words(&event.event_type, lang);
-        if !short.is_empty() {
-            words = format!("{words} · {short}");
-        }
-        let source = format!("{}  ", escape(&event.source));
+        let source = cell(&event.source, SOURCE);
+        let words = in_short(event, lang);
         let used: usize = [&at, &status, &job, &source].iter().map(|cell| width(cell)).sum();
         let words = escape(&words);
         let words = match self.columns {

@@ -122,9 +122,10 @@ impl Page for StatusView {
             ]),
         ];
         if !self.by_cause.is_empty() {
-            let fields = self.by_cause.iter().map(|(cause, letters)| {
-                (cause.name().to_owned(), Span::plain(letters.to_string()))
-            });
+            let fields = self
+                .by_cause
+                .iter()
+                .map(|(cause, letters)| (cause.name().to_owned(), Span::plain(letters.to_string())));
             blocks.extend([
                 Block::Gap,
                 Block::Heading(say(lang, "status.by-cause")),

@@ -168,7 +168,9 @@ fn state_of(record: &JobRecord, events: &[Event], now: Timestamp) -> &'static st
         JobState::Ready { .. } => "ready",
         JobState::Leased { .. } => "running",
         JobState::Dead(_) => "dead",
-        JobState::Ended if events.last().is_some_and(|event| event.status == EventStatus::Success) => "succeeded",
+        JobState::Ended if events.last().is_some_and(|event| event.status == EventStatus::Success) => {
+            "succeeded"
+        }
         JobState::Ended => "cancelled",
     }
 }
@@ -258,7 +260,11 @@ impl StoryView {
         match (self.state, self.next_run_at) {
             ("retrying" | "scheduled", Some(at)) => {
                 let wait = rough(at.since(self.now));
-                text(lang, &format!("story.next.{}", self.state), &[id, ("wait", &wait), ("at", &date_time(at))])
+                text(
+                    lang,
+                    &format!("story.next.{}", self.state),
+                    &[id, ("wait", &wait), ("at", &date_time(at))],
+                )
             }
             (state, _) => text(lang, &format!("story.next.{state}"), &[id]),
         }
@@ -303,8 +309,7 @@ impl Teller {
             blocks.push(Block::Text(vec![Span::new(format!("{day} (UTC)"), Tone::Dim)]));
             self.day = day;
         }
-        self.begun =
-            number_in(event).unwrap_or(self.begun + u64::from(event.status == EventStatus::Running));
+        self.begun = number_in(event).unwrap_or(self.begun + u64::from(event.status == EventStatus::Running));
         let n: (&str, &dyn std::fmt::Display) = ("n", &self.begun);
         let took = rough(Duration::from_millis(event.latency_ms.unwrap_or_default()));
         let words = match event.status {
@@ -363,28 +368,26 @@ fn why(attempt: &Attempt, event: &Event, reader: Reader) -> Vec<Block> {
     blocks
 }
 
-/// What an event reports in one line, for a list.
+/// What an event reports in one line, for a list: `failed #2 · exit code 75 · network: … · again in 2s`.
 pub(crate) fn in_short(event: &Event, lang: Lang) -> String {
-    let decision = decision_in(event);
-    let cause = decision.as_ref().and_then(|decision| decision.record.cause).map(redrive_policy::Cause::name);
+    let decision = decision_in(event).map(|decision| decision.record);
+    let kind = type_in_words(&event.event_type, lang);
+    let mut parts = vec![number_in(event).map_or_else(|| kind.clone(), |n| format!("{kind} #{n}"))];
+    let failed = event.exit_code.filter(|code| *code != 0);
+    parts.extend(failed.map(|code| text(lang, "story.exit-code", &[("code", &code)])));
     let message = event.error_info.as_ref().map(|error| beginning(error.error_message.trim(), ROW_CHARS));
-    let mut parts: Vec<String> = Vec::new();
-    parts.extend(number_in(event).map(|n| format!("#{n}")));
-    parts.extend(event.exit_code.filter(|code| *code != 0).map(|code| text(lang, "story.exit-code", &[("code", &code)])));
-    let words = match (cause, message) {
-        (Some(cause), Some(message)) if !message.is_empty() => Some(format!("{cause}: {message}")),
-        (Some(cause), _) => Some(cause.to_owned()),
+    let cause = decision.as_ref().and_then(|record| record.cause).map(redrive_policy::Cause::name);
+    parts.extend(match (cause, message.filter(|message| !message.is_empty())) {
+        (Some(cause), Some(message)) => Some(format!("{cause}: {message}")),
+        (Some(cause), None) => Some(cause.to_owned()),
         (None, message) => message,
-    };
-    parts.extend(words);
-    if let Some(ms) = decision.as_ref().and_then(|decision| decision.record.delay_ms) {
+    });
+    if let Some(ms) = decision.and_then(|record| record.delay_ms) {
         let wait = human_duration(Duration::from_millis(ms));
         parts.push(text(lang, "story.again-short", &[("wait", &wait)]));
     }
-    if parts.len() <= 1
-        && let Some(ms) = event.latency_ms
-    {
-        parts.push(rough(Duration::from_millis(ms)));
+    if event.status == EventStatus::Success {
+        parts.extend(event.latency_ms.map(|ms| rough(Duration::from_millis(ms))));
     }
     parts.join(" · ")
 }
