@@ -209,6 +209,13 @@ impl<E> Journey<E> {
         Next::Stop(self.end(name, decision, stop, hooks))
     }
 
+    /// The last attempt and what was decided about it, while a further one is to follow.
+    #[cfg(feature = "engine")]
+    pub(crate) fn last(&self) -> Option<(&Attempt<E>, &Decision)> {
+        let trail = self.trail.as_ref()?;
+        Some((trail.attempts.last()?, trail.decision.as_ref()?))
+    }
+
     /// Somebody cancelled while no attempt was running.
     #[cold]
     pub(crate) fn on_cancel<H: Hooks<E>>(&mut self, terms: &Terms, hooks: &mut H) -> RetryError<E> {

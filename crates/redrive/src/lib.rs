@@ -20,6 +20,9 @@
 //! # });
 //! ```
 //!
+//! Work that must survive the process is the durable [`engine`]'s (feature `engine`): jobs, workers, dead letters and
+//! the event stream on a store.
+//!
 //! # Features
 //! None is on by default. `anyhow`, `http`, `hyper`, `hyper-util`, `reqwest`, `rusqlite`, `serde_json`, `tokio-postgres` and
 //! `toml` read typed signals out of the errors of the crate they are named after; `tower` and `reqwest-middleware`
@@ -38,6 +41,8 @@ mod chain;
 mod chance;
 #[cfg(feature = "reqwest-middleware")]
 mod client;
+#[cfg(feature = "engine")]
+pub mod engine;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 mod exchange;
 #[cfg(feature = "exec")]

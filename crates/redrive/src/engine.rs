@@ -1,0 +1,167 @@
+//! The durable engine: work that finishes, or becomes a letter that tells a person why it did not.
+//!
+//! A job's way through these files is its life: [`enqueue`](Engine::enqueue) → [`Worker`] → `attempt` (execute,
+//! classify, decide) → `settle` → `dead_letter` or done → [`redrive`](Engine::redrive). Nothing here speaks SQL, and
+//! nothing here computes a delay: the store writes down what the policy decides. Closures that never leave the process
+//! go the same way ([`Engine::retry`]), and so do the executors for commands and HTTP calls.
+
+mod attempt;
+mod batch;
+mod builder;
+mod clock;
+mod context;
+mod dead_letter;
+mod enqueue;
+mod error;
+mod events;
+#[cfg(feature = "exec")]
+mod exec;
+mod executor;
+mod explain;
+mod handler;
+mod inline;
+mod maintenance;
+mod overrides;
+mod policies;
+mod redrive;
+mod settle;
+mod shutdown;
+mod worker;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use redrive_policy::{Classifier, Config, EscalateSettings, Lang, Policy, Rng};
+use redrive_store::{Store, Timestamp};
+
+use crate::chance;
+use inline::Desk;
+use maintenance::ClockWatch;
+use policies::Policies;
+
+pub use attempt::AttemptReport;
+pub use batch::{BatchContext, Item, ItemAnswer};
+pub use builder::{EngineBuilder, Retention};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use context::Context;
+pub use enqueue::JobBuilder;
+pub use error::EngineError;
+pub use events::{Emit, EmitWithRetry, ImportOptions, Imported};
+#[cfg(feature = "exec")]
+pub use exec::CommandExecutor;
+pub use executor::{Executor, Running};
+pub use explain::{AttemptStory, Explanation};
+pub use handler::Reply;
+pub use inline::InlineRetry;
+pub use maintenance::Maintained;
+pub use overrides::{overrides_from_json, overrides_to_json};
+pub use redrive::RetryNow;
+pub use shutdown::Shutdown;
+pub use worker::{Worker, WorkerBuilder, WorkerReport};
+
+/// The engine on one store. Cheap to clone; every clone is the same engine.
+///
+/// ```
+/// use redrive::engine::Engine;
+/// use redrive::{Cause, Fail, fail};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("redrive.db");
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let engine = Engine::open(&path)?;
+/// engine.job("greet", &"Ada").enqueue().await?;
+/// engine
+///     .worker()
+///     .handle("greet", |name: String, _cx| async move {
+///         if name.is_empty() { Err(fail(Cause::ValidationError, "nobody to greet")) } else { Ok(()) }
+///     })
+///     .run_until_empty()
+///     .await?;
+/// assert_eq!(engine.store().status(engine.now()).await?.dead_letters, 0);
+/// # Ok::<(), redrive::engine::EngineError>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Engine(Arc<Shared>);
+
+struct Shared {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    policies: RwLock<Arc<Policies>>,
+    classifier: RwLock<Arc<Classifier>>,
+    escalate: EscalateSettings,
+    lang: Lang,
+    seed: Option<AtomicU64>,
+    retention: Retention,
+    clock_watch: Mutex<ClockWatch>,
+    desk: tokio::sync::Mutex<Option<Desk>>,
+}
+
+impl Engine {
+    /// An engine on this store, to be furnished.
+    pub fn builder(store: Arc<dyn Store>) -> EngineBuilder {
+        EngineBuilder::new(store)
+    }
+
+    /// The store that it works on.
+    pub fn store(&self) -> &dyn Store {
+        &*self.0.store
+    }
+
+    /// The store, to be shared.
+    pub fn shared_store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.0.store)
+    }
+
+    /// What the engine's clock shows.
+    pub fn now(&self) -> Timestamp {
+        self.0.clock.now()
+    }
+
+    /// The clock itself.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.0.clock
+    }
+
+    /// How long letters and events are kept.
+    pub fn retention(&self) -> Retention {
+        self.0.retention
+    }
+
+    /// Exchanges the named policies and the classifier's rules for those of a configuration that was read again. Jobs
+    /// that wait are decided on by the new ones.
+    pub fn reload(&self, config: &Config) {
+        let policies = Arc::new(self.policies().reloaded(config));
+        *self.0.policies.write().unwrap_or_else(PoisonError::into_inner) = policies;
+        let classifier = Arc::new(config.classifier());
+        *self.0.classifier.write().unwrap_or_else(PoisonError::into_inner) = classifier;
+    }
+
+    /// The policy of that name; an error that lists the known ones when there is none.
+    pub fn policy(&self, name: &str) -> Result<Policy, EngineError> {
+        self.policies().named(Some(name)).map(|named| named.policy.clone())
+    }
+
+    fn policies(&self) -> Arc<Policies> {
+        Arc::clone(&self.0.policies.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn classifier(&self) -> Arc<Classifier> {
+        Arc::clone(&self.0.classifier.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A source of chance: of its own, or the next of a seeded series.
+    fn rng(&self) -> Rng {
+        match &self.0.seed {
+            None => chance::fresh(),
+            Some(seed) => Rng::seeded(Rng::seeded(seed.fetch_add(1, Ordering::Relaxed)).next_u64()),
+        }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("store", &self.0.store.location()).finish_non_exhaustive()
+    }
+}

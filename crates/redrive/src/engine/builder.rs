@@ -1,0 +1,162 @@
+//! Furnishing an engine: which policies, which clock, which chance, how long things are kept.
+
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use redrive_policy::{Classifier, Config, EscalateSettings, Lang, Policy};
+use redrive_store::{Sqlite, SqliteOptions, Store};
+
+use super::maintenance::ClockWatch;
+use super::policies::Policies;
+use super::{Clock, Engine, EngineError, Shared, SystemClock};
+
+/// How long things are kept (R-D6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Dead letters; 14 days.
+    pub letters: Duration,
+    /// Events, except those of a living job or letter; 30 days.
+    pub events: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Retention {
+        Retention { letters: Duration::from_hours(14 * 24), events: Duration::from_hours(30 * 24) }
+    }
+}
+
+/// An engine in the making; see [`Engine::builder`].
+#[derive(Debug)]
+#[must_use = "an engine comes of it only when it is built"]
+pub struct EngineBuilder {
+    store: StoreHandle,
+    config: Option<Config>,
+    own: Vec<Policy>,
+    default_policy: Option<String>,
+    classifier: Option<Classifier>,
+    clock: Arc<dyn Clock>,
+    seed: Option<u64>,
+    retention: Retention,
+    lang: Option<Lang>,
+}
+
+struct StoreHandle(Arc<dyn Store>);
+
+impl std::fmt::Debug for StoreHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.location())
+    }
+}
+
+impl EngineBuilder {
+    pub(super) fn new(store: Arc<dyn Store>) -> EngineBuilder {
+        EngineBuilder {
+            store: StoreHandle(store),
+            config: None,
+            own: Vec::new(),
+            default_policy: None,
+            classifier: None,
+            clock: Arc::new(SystemClock::new()),
+            seed: None,
+            retention: Retention::default(),
+            lang: None,
+        }
+    }
+
+    /// The named policies, the classifier's rules, the default policy and how people are told.
+    pub fn config(mut self, config: &Config) -> EngineBuilder {
+        self.config = Some(config.clone());
+        self
+    }
+
+    /// One more policy, under its own name; it beats a configuration's of that name.
+    pub fn policy(mut self, policy: impl Into<Policy>) -> EngineBuilder {
+        self.own.push(policy.into());
+        self
+    }
+
+    /// The policy of jobs that name none; `standard` unless the configuration names another.
+    pub fn default_policy(mut self, name: impl Into<String>) -> EngineBuilder {
+        self.default_policy = Some(name.into());
+        self
+    }
+
+    /// Another classifier than the configuration's.
+    pub fn classifier(mut self, classifier: Classifier) -> EngineBuilder {
+        self.classifier = Some(classifier);
+        self
+    }
+
+    /// Another clock than the machine's.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> EngineBuilder {
+        self.clock = clock;
+        self
+    }
+
+    /// Makes every delay repeatable.
+    pub fn seed(mut self, seed: u64) -> EngineBuilder {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// How long letters and events are kept.
+    pub fn retention(mut self, retention: Retention) -> EngineBuilder {
+        self.retention = retention;
+        self
+    }
+
+    /// The language that reports are written in; the configuration's, else English.
+    pub fn lang(mut self, lang: Lang) -> EngineBuilder {
+        self.lang = Some(lang);
+        self
+    }
+
+    /// The engine; an error only for a default policy that nobody has defined.
+    pub fn build(self) -> Result<Engine, EngineError> {
+        let config = self.config.as_ref();
+        let default = self
+            .default_policy
+            .or_else(|| config.and_then(|config| config.settings.policy.clone()))
+            .unwrap_or_else(|| "standard".to_owned());
+        let policies = Policies::new(config, self.own, &default)?;
+        let classifier = self
+            .classifier
+            .or_else(|| config.map(Config::classifier))
+            .unwrap_or_else(|| Classifier::with_user_rules(Vec::new()));
+        Ok(Engine(Arc::new(Shared {
+            clock_watch: Mutex::new(ClockWatch::new(&*self.clock)),
+            store: self.store.0,
+            clock: self.clock,
+            policies: RwLock::new(Arc::new(policies)),
+            classifier: RwLock::new(Arc::new(classifier)),
+            escalate: config.map_or_else(EscalateSettings::default, |config| config.escalate),
+            lang: self.lang.or_else(|| config.and_then(|config| config.settings.lang)).unwrap_or_default(),
+            seed: self.seed.map(AtomicU64::new),
+            retention: self.retention,
+            desk: tokio::sync::Mutex::new(None),
+        })))
+    }
+}
+
+impl Engine {
+    /// The engine on a store that is opened, or made, here: `sqlite:PATH`, or just a path.
+    pub fn open(location: impl AsRef<Path>) -> Result<Engine, EngineError> {
+        Engine::builder(Engine::open_store(location)?).build()
+    }
+
+    /// Opens a store, or makes it: `sqlite:PATH`, or just a path.
+    pub fn open_store(location: impl AsRef<Path>) -> Result<Arc<dyn Store>, EngineError> {
+        let location = location.as_ref();
+        let text = location.to_string_lossy();
+        let path = match text.split_once(':') {
+            Some(("sqlite", path)) => Path::new(path),
+            Some((scheme, _)) if text.contains("://") => {
+                return Err(EngineError::UnknownStore(format!("{scheme}:…")));
+            }
+            Some(_) | None => location,
+        };
+        Ok(Arc::new(Sqlite::open(path, SqliteOptions::default())?))
+    }
+}

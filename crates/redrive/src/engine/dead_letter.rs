@@ -1,0 +1,118 @@
+//! What is written when a job is set aside: why, where, and the report that a person reads (R-D5, R-T7).
+
+use redrive_policy::{Cause, Decision, Escalation, RetryAttempt, Why};
+use redrive_store::{Event, FailedAttempt, LeasedJob, LetterReason, NewLetter, Timestamp};
+use serde_json::{Map, Value, json};
+
+use super::{Engine, EngineError};
+
+/// How far back a report looks for earlier attempts, in events.
+const REMEMBERED: u32 = 200;
+/// How many attempts a report tells of: the last ones.
+const TOLD: usize = 20;
+
+/// Why a job is set aside, by what was decided.
+pub(super) fn reason_of(decision: &Decision) -> LetterReason {
+    match &decision.why {
+        Why::Exhausted { .. } if decision.cause == Some(Cause::Crashed) => LetterReason::Crashed,
+        Why::Exhausted { .. } => LetterReason::Exhausted,
+        Why::RetryAfterTooLong { .. } => LetterReason::RetryAfter,
+        Why::NotListed { .. }
+        | Why::RuleForbids { .. }
+        | Why::NeverRetried { .. }
+        | Why::Succeeded
+        | Why::Retried { .. } => match decision.cause {
+            Some(Cause::HumanJudgment) => LetterReason::HumanJudgment,
+            _ => LetterReason::NonRetryable,
+        },
+    }
+}
+
+/// The letter of a job whose last attempt has failed.
+pub(super) async fn letter(
+    engine: &Engine,
+    leased: &LeasedJob,
+    decision: &Decision,
+    failed: &FailedAttempt,
+    reason: LetterReason,
+    now: Timestamp,
+) -> Result<NewLetter, EngineError> {
+    let mut attempts = earlier_attempts(engine, leased).await?;
+    let escalated_at = now.to_string();
+    attempts.push(RetryAttempt {
+        attempt_number: leased.attempt,
+        timestamp: escalated_at.clone(),
+        failure_type: failed.cause.failure_type(),
+        cause: failed.cause,
+        error_message: failed.error_message.clone(),
+        duration_ms: failed.latency.map_or(0, redrive_policy::round_to_millis),
+    });
+    let from = attempts.len().saturating_sub(TOLD);
+    let task_id = leased.job.id.to_string();
+    let logs = [&failed.output.stderr, &failed.output.stdout].into_iter().flatten().next();
+    let logs: Vec<String> = logs.map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default();
+    let report = Escalation {
+        task_id: &task_id,
+        subtask_id: None,
+        task_summary: &leased.job.source,
+        decision,
+        attempts: &attempts[from..],
+        escalated_at: &escalated_at,
+        trace_file: None,
+        relevant_logs: &logs,
+    }
+    .report(&engine.0.escalate, engine.0.lang);
+    let report = serde_json::to_value(report).unwrap_or(Value::Null);
+    Ok(NewLetter { reason, context: context(leased, failed), report })
+}
+
+/// Where it failed (000's context).
+fn context(leased: &LeasedJob, failed: &FailedAttempt) -> Value {
+    let mut context = Map::new();
+    context.insert("action".to_owned(), json!(leased.job.source));
+    context.insert("queue".to_owned(), json!(leased.job.queue));
+    context.insert("kind".to_owned(), json!(leased.job.kind));
+    context.insert("attempt".to_owned(), json!(leased.attempt));
+    let optional = [
+        ("http_status", failed.http_status.map(Value::from)),
+        ("code", failed.code.clone().map(Value::from)),
+        ("exit_code", failed.exit_code.map(Value::from)),
+        ("caller_id", leased.job.caller_id.clone().map(Value::from)),
+    ];
+    for (name, value) in optional {
+        if let Some(value) = value {
+            context.insert(name.to_owned(), value);
+        }
+    }
+    Value::Object(context)
+}
+
+/// What the stream tells of the attempts before this one, the oldest first.
+async fn earlier_attempts(engine: &Engine, leased: &LeasedJob) -> Result<Vec<RetryAttempt>, EngineError> {
+    if leased.attempt <= 1 {
+        return Ok(Vec::new());
+    }
+    let events = engine.store().causality(leased.event, REMEMBERED).await?;
+    let mut attempts = Vec::new();
+    for event in &events {
+        let number = u32::try_from(attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
+        attempts.extend(attempt_of(event, number));
+    }
+    Ok(attempts)
+}
+
+/// The attempt that an event tells of, if it tells of one that failed.
+pub(super) fn attempt_of(event: &Event, number: u32) -> Option<RetryAttempt> {
+    let error = event.error_info.as_ref()?;
+    let cause = event.data.get("cause").and_then(Value::as_str).and_then(|name| name.parse().ok());
+    let cause = cause.unwrap_or(Cause::Unknown);
+    let told = event.data.get("attempt").and_then(Value::as_u64).and_then(|told| u32::try_from(told).ok());
+    Some(RetryAttempt {
+        attempt_number: told.unwrap_or(number),
+        timestamp: event.timestamp.to_string(),
+        failure_type: cause.failure_type(),
+        cause,
+        error_message: error.error_message.clone(),
+        duration_ms: event.latency_ms.unwrap_or(0),
+    })
+}

@@ -1,0 +1,42 @@
+//! What can go wrong with the engine itself. The trouble of a job is never here: that is a failure, and data.
+
+use redrive_policy::ConfigError;
+use redrive_store::StoreError;
+
+/// Our own trouble.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The store cannot do it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A policy that nobody has defined.
+    #[error("there is no policy called {name:?}; known: {}", .known.join(", "))]
+    UnknownPolicy {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// What a job overrides in its policy cannot be read.
+    #[error("the overrides of the policy cannot be read: {0}")]
+    BadOverrides(#[from] ConfigError),
+    /// The same, when it is not even JSON.
+    #[error("the overrides of the policy are no JSON object: {0}")]
+    OverridesNotJson(String),
+    /// A payload that cannot be written as JSON.
+    #[error("the payload cannot be written as JSON: {0}")]
+    Payload(#[source] serde_json::Error),
+    /// A store of a kind that this build does not know.
+    #[error("no store can be opened at {0:?}; sqlite:PATH is known")]
+    UnknownStore(String),
+    /// A worker without a single handler would lease nothing.
+    #[error("a worker needs at least one handler or executor")]
+    NothingToRun,
+    /// An event that nobody knows.
+    #[error("there is no event {0}")]
+    UnknownEvent(String),
+    /// What is imported cannot be read, or what is exported cannot be written.
+    #[error("reading or writing the events failed")]
+    Io(#[from] std::io::Error),
+}

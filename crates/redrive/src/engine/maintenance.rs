@@ -1,0 +1,139 @@
+//! What keeps the store in order: expired leases are reaped, old things pruned. Every worker does it; nobody must.
+//!
+//! A wall clock that jumped makes every lease look expired, or none. Then nothing is reaped for the time of one lease,
+//! so that workers that live can renew theirs.
+
+mod prune;
+mod reap;
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use redrive_store::{NewEvent, Timestamp, WorkerId};
+use serde_json::json;
+
+use super::{Clock, Engine, EngineError};
+
+/// How far the wall clock may run apart from the steady one before it counts as a jump.
+const JUMP: Duration = Duration::from_secs(5);
+/// The lease that the reaper takes over what it settles.
+const REAPER_LEASE: Duration = Duration::from_secs(30);
+/// How long nothing is reaped after a jump: the time of a lease, in which those who live renew theirs.
+const CALM_FOR: Duration = Duration::from_secs(30);
+/// How often old things are looked for.
+const PRUNE_EVERY: Duration = Duration::from_mins(5);
+
+/// What one round of maintenance did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Maintained {
+    /// Leases that expired with a begun attempt, and in-process jobs whose process is gone.
+    pub reaped: u64,
+    /// Leases that expired before their attempt began; nothing was counted.
+    pub released: u64,
+    /// Events that were too old.
+    pub events_pruned: u64,
+    /// Letters that were too old.
+    pub letters_pruned: u64,
+    /// How far the wall clock was found to have jumped, in milliseconds.
+    pub clock_jumped_ms: Option<i64>,
+}
+
+/// Compares the two readings of a clock.
+#[derive(Debug)]
+pub(super) struct ClockWatch {
+    wall: Timestamp,
+    steady: Duration,
+    calm_until: Option<Duration>,
+    pruned_at: Option<Duration>,
+}
+
+impl ClockWatch {
+    pub(super) fn new(clock: &dyn Clock) -> ClockWatch {
+        ClockWatch { wall: clock.now(), steady: clock.steady(), calm_until: None, pruned_at: None }
+    }
+
+    /// By how many milliseconds the wall clock has jumped since the last look, if it has.
+    fn look(&mut self, now: Timestamp, steady: Duration) -> Option<i64> {
+        let passed = steady.saturating_sub(self.steady);
+        let expected = self.wall.after(passed);
+        let jumped = now.millis().saturating_sub(expected.millis());
+        (self.wall, self.steady) = (now, steady);
+        if u128::from(jumped.unsigned_abs()) < JUMP.as_millis() {
+            return None;
+        }
+        self.calm_until = Some(steady.saturating_add(CALM_FOR));
+        Some(jumped)
+    }
+
+    fn is_calm(&self, steady: Duration) -> bool {
+        self.calm_until.is_none_or(|until| steady >= until)
+    }
+
+    fn prunes_now(&mut self, steady: Duration) -> bool {
+        let due = self.pruned_at.is_none_or(|last| steady.saturating_sub(last) >= PRUNE_EVERY);
+        if due {
+            self.pruned_at = Some(steady);
+        }
+        due
+    }
+}
+
+impl Engine {
+    /// One round of maintenance, in the name of this worker.
+    pub async fn maintain(&self, worker: WorkerId) -> Result<Maintained, EngineError> {
+        let (now, steady) = (self.now(), self.clock().steady());
+        let mut maintained = Maintained::default();
+        let (jumped, calm, prunes) = {
+            let mut watch = self.0.clock_watch.lock().unwrap_or_else(PoisonError::into_inner);
+            (watch.look(now, steady), watch.is_calm(steady), watch.prunes_now(steady))
+        };
+        if let Some(millis) = jumped {
+            maintained.clock_jumped_ms = Some(millis);
+            tracing::warn!(millis, "the wall clock jumped; nothing is reaped for the time of a lease");
+            let event = NewEvent {
+                event_type: "clock_jumped".to_owned(),
+                source: "redrive".to_owned(),
+                data: json!({ "jumped_ms": millis, "worker": worker.to_string() }),
+                importance: Some(4),
+                status: Some(redrive_store::EventStatus::Success),
+                ..NewEvent::default()
+            };
+            self.store().append(now, vec![event]).await?;
+        }
+        if calm && jumped.is_none() {
+            reap::reap(self, worker, &mut maintained).await?;
+        }
+        if prunes {
+            prune::prune(self, &mut maintained).await?;
+        }
+        Ok(maintained)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ManualClock;
+    use super::*;
+
+    /// Reliability rows 15 and 16: a jump either way is noticed once, and then there is calm for one lease.
+    #[test]
+    fn a_jump_of_the_wall_clock_is_noticed_either_way() {
+        let clock = ManualClock::at(Timestamp::from_millis(1_000_000_000));
+        let mut watch = ClockWatch::new(&clock);
+        let mut look = |clock: &ManualClock| {
+            let jumped = watch.look(clock.now(), clock.steady());
+            (jumped, watch.is_calm(clock.steady()))
+        };
+        clock.advance(Duration::from_hours(1));
+        assert_eq!(look(&clock), (None, true), "time that passes is no jump");
+        clock.jump_to(clock.now().after(Duration::from_hours(24 * 365)));
+        assert_eq!(look(&clock), (Some(31_536_000_000), false));
+        clock.advance(Duration::from_secs(29));
+        assert_eq!(look(&clock), (None, false));
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(look(&clock), (None, true));
+        clock.jump_to(clock.now().before(Duration::from_hours(1)));
+        assert_eq!(look(&clock), (Some(-3_600_000), false));
+    }
+}

@@ -1,0 +1,96 @@
+//! The policies that jobs name. A waiting job is decided on by the current policy of its name, and each decision records
+//! that policy's version.
+
+use std::collections::BTreeMap;
+
+use redrive_policy::{Config, PRESETS, Policy};
+use redrive_store::Job;
+
+use super::EngineError;
+use super::overrides::JobOverrides;
+
+/// A policy and its version, which is worked out once.
+#[derive(Debug, Clone)]
+pub(super) struct Named {
+    pub(super) policy: Policy,
+    pub(super) version: String,
+}
+
+impl Named {
+    fn new(policy: Policy) -> Named {
+        let version = policy.version();
+        Named { policy, version }
+    }
+}
+
+/// All policies by name. There is always one of the default's name.
+#[derive(Debug)]
+pub(super) struct Policies {
+    by_name: BTreeMap<String, Named>,
+    /// Those that were given one by one; they beat a configuration's.
+    own: Vec<Policy>,
+    default: Named,
+}
+
+impl Policies {
+    pub(super) fn new(
+        config: Option<&Config>,
+        own: Vec<Policy>,
+        default: &str,
+    ) -> Result<Policies, EngineError> {
+        let none = Config::default();
+        let config = config.unwrap_or(&none);
+        let mut by_name: BTreeMap<String, Named> = PRESETS
+            .iter()
+            .copied()
+            .chain(config.policies.keys().map(String::as_str))
+            .filter_map(|name| Some((name.to_owned(), Named::new(config.policy(name)?))))
+            .collect();
+        for policy in &own {
+            by_name.insert(policy.name.clone(), Named::new(policy.clone()));
+        }
+        let Some(default) = by_name.get(default).cloned() else {
+            let known = by_name.into_keys().collect();
+            return Err(EngineError::UnknownPolicy { name: default.to_owned(), known });
+        };
+        Ok(Policies { by_name, own, default })
+    }
+
+    /// The same with another configuration. A default that it no longer has stays as it was.
+    pub(super) fn reloaded(&self, config: &Config) -> Policies {
+        let name = &self.default.policy.name;
+        Policies::new(Some(config), self.own.clone(), name).unwrap_or_else(|_| Policies {
+            by_name: self.by_name.clone(),
+            own: self.own.clone(),
+            default: self.default.clone(),
+        })
+    }
+
+    /// The policy of that name, or the default.
+    pub(super) fn named(&self, name: Option<&str>) -> Result<&Named, EngineError> {
+        match name {
+            None => Ok(&self.default),
+            Some(name) => self.by_name.get(name).ok_or_else(|| EngineError::UnknownPolicy {
+                name: name.to_owned(),
+                known: self.by_name.keys().cloned().collect(),
+            }),
+        }
+    }
+
+    /// The policy that a job runs under. One that this process does not know is replaced by the default: a job must
+    /// not be stuck because its policy was renamed, and the default retries only what is known to heal.
+    pub(super) fn of_job(&self, job: &Job) -> Named {
+        let named = self.named(job.policy.as_deref()).unwrap_or_else(|error| {
+            tracing::warn!(job = %job.id, %error, "the default policy stands in");
+            &self.default
+        });
+        let Some(overrides) = &job.overrides else { return named.clone() };
+        match JobOverrides::parse(overrides) {
+            Ok(overrides) => Named::new(overrides.apply_to(&named.policy)),
+            Err(error) => {
+                tracing::warn!(job = %job.id, %error, "what the job overrides is left out");
+                named.clone()
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! From a failure to the way its attempt ends, and from there through the store's one door.
+//!
+//! Workers, the reaper, batches and in-process retries all come here with a [`Failing`]; the policy decides, and what is
+//! written down — redacted, bounded, in both languages — says why.
+
+use std::time::Duration;
+
+use redrive_policy::{
+    Cause, Decision, DecisionKind, DecisionRecord, Failure, History, Lang, decide, fingerprint, redact,
+};
+use redrive_store::{
+    Ending, FailedAttempt, LeasedJob, LetterReason, Output, Settled, Settlement, StoreError, StoredDecision,
+    Timestamp, WorkerId,
+};
+
+use super::dead_letter::{letter, reason_of};
+use super::policies::Named;
+use super::{Engine, EngineError};
+use crate::bounded::both_ends;
+use crate::outcome::Evidence;
+
+/// How many bytes of an error's words are stored.
+const MESSAGE_BOUND: usize = 4 * 1024;
+/// How long a settlement that could not be written is waited for at first, and at most.
+const FIRST_WAIT: Duration = Duration::from_millis(20);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// An attempt that failed: what it was found to be, and what is known beside.
+#[derive(Debug, Clone)]
+pub(super) struct Failing {
+    pub(super) failure: Failure,
+    /// Redacted.
+    pub(super) evidence: Evidence,
+    pub(super) exit_code: Option<i32>,
+    pub(super) output: Output,
+    pub(super) latency: Option<Duration>,
+    /// Set aside for this reason, whatever the policy would say.
+    pub(super) forced: Option<LetterReason>,
+    /// The policy was asked already.
+    pub(super) decided: Option<Decision>,
+}
+
+impl Failing {
+    pub(super) fn new(mut failure: Failure, evidence: &Evidence) -> Failing {
+        let evidence = evidence.redacted();
+        // The hint for the next attempt is made of the details.
+        failure.details.clone_from(&evidence.details);
+        Failing {
+            failure,
+            evidence,
+            exit_code: None,
+            output: Output::default(),
+            latency: None,
+            forced: None,
+            decided: None,
+        }
+    }
+}
+
+/// How an attempt that failed ends: classify has spoken, the policy decides, a retry past the deadline is not made.
+pub(super) async fn ending_of(
+    engine: &Engine,
+    leased: &LeasedJob,
+    failing: Failing,
+    held_for: Option<WorkerId>,
+) -> Result<Ending, EngineError> {
+    let named = engine.policies().of_job(&leased.job);
+    let decision = failing.decided.clone().unwrap_or_else(|| {
+        let history = History {
+            retry_count: leased.retries,
+            crash_count: leased.crashes,
+            previous_delay: leased.last_delay,
+        };
+        decide(&named.policy, &failing.failure, &history, &mut engine.rng())
+    });
+    let now = engine.now();
+    let forced = failing.forced.or_else(|| {
+        let due = now.after(decision.delay()?);
+        leased.job.deadline_at.is_some_and(|deadline| due >= deadline).then_some(LetterReason::Deadline)
+    });
+    let reason = match (forced, decision.delay()) {
+        (None, Some(delay)) => {
+            let hint = decision.modification_hint(engine.0.lang);
+            let failure = Box::new(failed_attempt(failing, &decision, &named, None));
+            return Ok(Ending::Retry { run_at: now.after(delay), delay, held_for, hint, failure });
+        }
+        (Some(forced), _) => forced,
+        (None, None) => reason_of(&decision),
+    };
+    let failed = failed_attempt(failing, &decision, &named, forced);
+    let letter = letter(engine, leased, &decision, &failed, reason, now).await?;
+    Ok(Ending::Dead { failure: Box::new(failed), letter: Box::new(letter) })
+}
+
+fn failed_attempt(
+    failing: Failing,
+    decision: &Decision,
+    named: &Named,
+    forced: Option<LetterReason>,
+) -> FailedAttempt {
+    let Failing { failure, evidence, exit_code, output, latency, .. } = failing;
+    FailedAttempt {
+        cause: failure.cause,
+        retryable: failure.is_retryable(),
+        rule: failure.rule.as_str().to_owned(),
+        fingerprint: fingerprint(&failure, &evidence.message),
+        error_type: short_type(&evidence.error_type).to_owned(),
+        error_message: both_ends(&evidence.message, MESSAGE_BOUND).into_owned(),
+        stack_trace: None,
+        http_status: failure.http_status,
+        code: failure.code.map(|code| redact(code.as_str())),
+        latency,
+        exit_code,
+        output,
+        decision: StoredDecision {
+            record: record(decision, Lang::En, forced),
+            policy_version: named.version.clone(),
+            rule: Some(failure.rule.as_str().to_owned()),
+            ja: record(decision, Lang::Ja, forced),
+        },
+        charged_to_crashes: failure.cause == Cause::Crashed,
+    }
+}
+
+/// The decision as it is written down. A reason that beats the policy is told in its place.
+fn record(decision: &Decision, lang: Lang, forced: Option<LetterReason>) -> DecisionRecord {
+    let record = decision.record(lang);
+    let why = match (forced, lang) {
+        (Some(LetterReason::Deadline), Lang::En) => "The deadline leaves no time for another attempt.",
+        (Some(LetterReason::Deadline), Lang::Ja) => "期限までに次の試行を行う時間がありません。",
+        (Some(LetterReason::Requested), Lang::En) => "The handler set it aside.",
+        (Some(LetterReason::Requested), Lang::Ja) => "ハンドラーがデッドレターに移しました。",
+        (Some(LetterReason::Crashed), Lang::En) => {
+            "The process that ran it is gone, and nobody else can run it."
+        }
+        (Some(LetterReason::Crashed), Lang::Ja) => "実行していたプロセスが終了し、他では実行できません。",
+        _ => return record,
+    };
+    DecisionRecord {
+        decision: DecisionKind::Escalate,
+        delay_ms: None,
+        modification_hint: None,
+        strategy: None,
+        escalate_reason: Some(why.to_owned()),
+        reasoning: why.to_owned(),
+        ..record
+    }
+}
+
+/// `reqwest::error::Error` is an `Error` to people; what is generic keeps its own name only.
+fn short_type(name: &str) -> &str {
+    let bare = name.split('<').next().unwrap_or(name).trim_start_matches(['&', ' ']);
+    bare.rsplit("::").next().filter(|short| !short.is_empty()).unwrap_or(name)
+}
+
+impl Engine {
+    /// Ends attempts through the one door. Trouble that may pass is waited out: the work has been done, and forgetting
+    /// it would do it twice. A lease that is lost meanwhile is answered as stale.
+    pub(super) async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>, StoreError> {
+        let mut wait = FIRST_WAIT;
+        loop {
+            let error = match self.0.store.settle(self.now(), settlements.clone()).await {
+                Ok(settled) => return Ok(settled),
+                Err(error) if error.may_pass() => error,
+                Err(error) => return Err(error),
+            };
+            tracing::warn!(%error, count = settlements.len(), "settling waits for the store");
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(LONGEST_WAIT);
+        }
+    }
+}
+
+/// When a thing that ended so is due again.
+pub(super) fn next_run(ending: &Ending) -> Option<Timestamp> {
+    match ending {
+        Ending::Retry { run_at, .. } | Ending::Snoozed { run_at, .. } => Some(*run_at),
+        Ending::Succeeded { .. }
+        | Ending::Dead { .. }
+        | Ending::Cancelled { .. }
+        | Ending::Released { .. } => None,
+    }
+}

@@ -1,0 +1,309 @@
+//! Workers: they lease what is due and can be run, carry it out, keep their leases, and leave in good order.
+//!
+//! This file is what people say to a worker; `run` is what it does, `incarnation` who it is. A worker takes no more
+//! than it has free slots, has one request for work outstanding at a time, and one heartbeat for all its leases.
+
+mod incarnation;
+mod run;
+mod slots;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_store::{JobId, WorkerId};
+use serde::de::DeserializeOwned;
+
+use super::batch::{Batch, BatchContext, Item, ItemAnswer, TypedBatch};
+use super::executor::{ByExecutor, Work};
+use super::handler::{Reply, Typed};
+use super::{AttemptReport, Context, Engine, EngineError, Executor, Shutdown};
+use crate::into_failure::IntoFailure;
+pub(super) use incarnation::Incarnation;
+pub(super) use run::Word;
+
+/// How long a lease lasts unless it is renewed, which happens three times as often.
+const LEASE_FOR: Duration = Duration::from_secs(30);
+/// How long what runs may take when the worker is asked to leave.
+const GRACE: Duration = Duration::from_secs(30);
+/// How long a worker that holds reserved jobs counts as present after it was seen last.
+const RESERVED_PRESENCE: Duration = Duration::from_secs(10);
+/// How long one request for work may wait.
+const WAIT: Duration = Duration::from_secs(10);
+/// How many jobs run at a time.
+const CONCURRENCY: usize = 8;
+
+/// Who is told about settled attempts.
+pub(super) type Observer = Arc<dyn Fn(&AttemptReport<'_>) + Send + Sync>;
+
+/// How a kind of job is carried out.
+#[derive(Clone)]
+pub(super) enum Route {
+    One(Arc<dyn Work>),
+    Many { max: usize, batch: Arc<dyn Batch> },
+}
+
+/// Everything that was said about a worker.
+#[derive(Clone)]
+pub(super) struct Plan {
+    pub(super) label: String,
+    pub(super) queues: Vec<String>,
+    pub(super) routes: HashMap<String, Route>,
+    /// For kinds without a route of their own.
+    pub(super) otherwise: Option<Route>,
+    pub(super) concurrency: usize,
+    pub(super) lease_for: Duration,
+    pub(super) grace: Duration,
+    pub(super) wait: Duration,
+    pub(super) reserved_only: bool,
+    pub(super) observer: Option<Observer>,
+}
+
+impl Plan {
+    pub(super) fn kinds(&self) -> Vec<String> {
+        self.routes.keys().cloned().collect()
+    }
+
+    /// How long its presence lasts unless it is renewed.
+    pub(super) fn presence_for(&self) -> Duration {
+        if self.reserved_only { RESERVED_PRESENCE.min(self.lease_for) } else { self.lease_for }
+    }
+
+    /// How often leases and presence are renewed.
+    pub(super) fn beat_every(&self) -> Duration {
+        self.presence_for() / 3
+    }
+}
+
+/// A worker in the making; see [`Engine::worker`].
+#[must_use = "a worker does nothing until it runs"]
+pub struct WorkerBuilder<S = ()> {
+    engine: Engine,
+    plan: Plan,
+    state: Arc<S>,
+}
+
+impl Engine {
+    /// A worker, to be given handlers and run.
+    pub fn worker(&self) -> WorkerBuilder {
+        let plan = Plan {
+            label: format!("process {}", std::process::id()),
+            queues: Vec::new(),
+            routes: HashMap::new(),
+            otherwise: None,
+            concurrency: CONCURRENCY,
+            lease_for: LEASE_FOR,
+            grace: GRACE,
+            wait: WAIT,
+            reserved_only: false,
+            observer: None,
+        };
+        WorkerBuilder { engine: self.clone(), plan, state: Arc::new(()) }
+    }
+}
+
+impl<S: Send + Sync + 'static> WorkerBuilder<S> {
+    /// What handlers share. Said before the handlers that use it.
+    pub fn state<S2: Send + Sync + 'static>(self, state: S2) -> WorkerBuilder<S2> {
+        WorkerBuilder { engine: self.engine, plan: self.plan, state: Arc::new(state) }
+    }
+
+    /// What it calls itself, for people.
+    pub fn label(mut self, label: impl Into<String>) -> WorkerBuilder<S> {
+        self.plan.label = label.into();
+        self
+    }
+
+    /// Only from these queues; all of them unless something is said.
+    pub fn queues<Q: Into<String>>(mut self, queues: impl IntoIterator<Item = Q>) -> WorkerBuilder<S> {
+        self.plan.queues = queues.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// How many jobs run at a time (8). The items of a batch are counted one by one.
+    pub fn concurrency(mut self, jobs: usize) -> WorkerBuilder<S> {
+        self.plan.concurrency = jobs.clamp(1, redrive_store::MAX_BATCH);
+        self
+    }
+
+    /// How long a lease lasts unless it is renewed (30 s); renewed three times as often.
+    pub fn lease_for(mut self, lease_for: Duration) -> WorkerBuilder<S> {
+        self.plan.lease_for = lease_for.max(Duration::from_millis(30));
+        self
+    }
+
+    /// How long what runs may take when the worker is asked to leave (30 s).
+    pub fn grace(mut self, grace: Duration) -> WorkerBuilder<S> {
+        self.plan.grace = grace;
+        self
+    }
+
+    /// How long one request for work waits (10 s). Work that becomes due ends the wait at once; only a clock that does not
+    /// run by itself needs a short one.
+    pub fn wait(mut self, wait: Duration) -> WorkerBuilder<S> {
+        self.plan.wait = wait;
+        self
+    }
+
+    /// Only jobs that are held for this worker; they stay its own between attempts.
+    pub fn reserved_only(mut self) -> WorkerBuilder<S> {
+        self.plan.reserved_only = true;
+        self
+    }
+
+    /// Tells about each attempt once it is settled.
+    pub fn observe(
+        mut self,
+        observer: impl Fn(&AttemptReport<'_>) + Send + Sync + 'static,
+    ) -> WorkerBuilder<S> {
+        self.plan.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// How jobs of this kind are carried out: the payload, read from JSON, and a context. The answer is `Ok(())`, another
+    /// [`Reply`], or an error that redrive can read.
+    pub fn handle<T, F, Fut, R, E>(mut self, kind: impl Into<String>, handler: F) -> WorkerBuilder<S>
+    where
+        T: DeserializeOwned + Send + 'static,
+        F: Fn(T, Context<S>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+        R: Into<Reply> + 'static,
+        E: IntoFailure + 'static,
+    {
+        let work = Typed::new(Arc::clone(&self.state), handler);
+        self.plan.routes.insert(kind.into(), Route::One(Arc::new(work)));
+        self
+    }
+
+    /// How jobs of this kind are carried out many at a time, at most `max`. Each item gets its own answer; see
+    /// [`ItemAnswer`].
+    pub fn handle_batch<T, F, Fut, E>(
+        mut self,
+        kind: impl Into<String>,
+        max: usize,
+        handler: F,
+    ) -> WorkerBuilder<S>
+    where
+        T: DeserializeOwned + Send + 'static,
+        F: Fn(Vec<Item<T>>, BatchContext<S>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<(JobId, ItemAnswer)>, E>> + Send + 'static,
+        E: IntoFailure + 'static,
+    {
+        let max = max.clamp(1, redrive_store::MAX_BATCH);
+        let batch = TypedBatch::new(Arc::clone(&self.state), handler);
+        self.plan.routes.insert(kind.into(), Route::Many { max, batch: Arc::new(batch) });
+        self.plan.concurrency = self.plan.concurrency.max(max);
+        self
+    }
+
+    /// How jobs of this kind are carried out, by something that is no typed handler.
+    pub fn executor(mut self, kind: impl Into<String>, executor: Arc<dyn Executor>) -> WorkerBuilder<S> {
+        self.plan.routes.insert(kind.into(), Route::One(Arc::new(ByExecutor(executor))));
+        self
+    }
+
+    /// Every kind that has no route of its own.
+    pub(super) fn otherwise(mut self, work: Arc<dyn Work>) -> WorkerBuilder<S> {
+        self.plan.otherwise = Some(Route::One(work));
+        self
+    }
+
+    /// Enters it in the store, as a fresh incarnation. From here on jobs can be held for it; it must run soon, for its
+    /// presence is renewed only while it does.
+    pub async fn register(self) -> Result<Worker, EngineError> {
+        let WorkerBuilder { engine, plan, .. } = self;
+        if plan.routes.is_empty() && plan.otherwise.is_none() {
+            return Err(EngineError::NothingToRun);
+        }
+        let presence_for = plan.presence_for();
+        let id = engine.store().register(engine.now(), plan.label.clone(), presence_for).await?;
+        let held_for = plan.reserved_only.then_some(id);
+        let incarnation = Incarnation::new(id, presence_for, held_for, plan.lease_for, engine.clock());
+        Ok(Worker { engine, plan, incarnation: Arc::new(incarnation) })
+    }
+
+    /// Registers it and works until the shutdown.
+    pub async fn run(self, shutdown: &Shutdown) -> Result<WorkerReport, EngineError> {
+        self.register().await?.run(shutdown).await
+    }
+
+    /// Registers it and works until no job that it can run is ready, scheduled or leased.
+    pub async fn run_until_empty(self) -> Result<WorkerReport, EngineError> {
+        self.register().await?.run_until_empty(&Shutdown::new()).await
+    }
+}
+
+impl<S> fmt::Debug for WorkerBuilder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerBuilder").field("label", &self.plan.label).finish_non_exhaustive()
+    }
+}
+
+/// A worker that is entered in the store, to be run once.
+#[must_use = "a worker does nothing until it runs"]
+pub struct Worker {
+    engine: Engine,
+    plan: Plan,
+    incarnation: Arc<Incarnation>,
+}
+
+/// What a worker did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct WorkerReport {
+    /// Attempts that succeeded.
+    pub succeeded: u64,
+    /// Attempts that failed and are to be made again.
+    pub retried: u64,
+    /// Jobs that were set aside.
+    pub dead: u64,
+    /// Jobs that were put off by their handlers.
+    pub snoozed: u64,
+    /// Jobs that were cancelled.
+    pub cancelled: u64,
+    /// Jobs that were given back.
+    pub released: u64,
+    /// Attempts whose lease was lost: what they came to did not count.
+    pub lost: u64,
+}
+
+/// When a worker ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    Shutdown,
+    Empty,
+    JobIsOver(JobId),
+}
+
+impl Worker {
+    /// Its number: jobs can be held for it.
+    pub fn id(&self) -> WorkerId {
+        self.incarnation.id
+    }
+
+    /// Works until the shutdown.
+    pub async fn run(self, shutdown: &Shutdown) -> Result<WorkerReport, EngineError> {
+        run::run(self, Until::Shutdown, shutdown).await
+    }
+
+    /// Works until no job that it can run is ready, scheduled or leased.
+    pub async fn run_until_empty(self, shutdown: &Shutdown) -> Result<WorkerReport, EngineError> {
+        run::run(self, Until::Empty, shutdown).await
+    }
+
+    /// Works until this job is over, whoever ends it.
+    pub async fn run_job(self, job: JobId, shutdown: &Shutdown) -> Result<WorkerReport, EngineError> {
+        run::run(self, Until::JobIsOver(job), shutdown).await
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("id", &self.id())
+            .field("label", &self.plan.label)
+            .finish_non_exhaustive()
+    }
+}

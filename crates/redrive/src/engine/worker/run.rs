@@ -1,0 +1,504 @@
+//! What a worker does, in one loop: ask for work, start it, settle what has ended, keep the leases, tidy up, leave.
+//!
+//! The loop runs no work itself; every attempt is a task of its own that reports back. What ended is sent to the store
+//! before work for the freed slots is asked for, so that both share a commit. One request for work is outstanding at a
+//! time, and one heartbeat covers every lease.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use redrive_store::{
+    Ending, JobId, JobState, LeaseRequest, LeasedJob, Renewal, Settled, Settlement, StoreError,
+};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::slots::{Slot, Slots};
+use super::{Plan, Route, Until, Worker, WorkerReport};
+use crate::engine::executor::{Boxed, Running, Wish, Work};
+use crate::engine::settle::next_run;
+use crate::engine::{AttemptReport, EngineError, Shutdown, attempt, batch};
+use crate::hooks::guarded;
+
+/// How often a worker that waits for an end looks whether it has come.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How often, at the least, expired leases are looked for.
+const TIDY_EVERY: Duration = Duration::from_secs(5);
+/// How long attempts that were asked to end, and settlements of a worker that ends now, are waited for.
+const LAST_WAIT: Duration = Duration::from_secs(6);
+/// How long to wait before the store is asked again after trouble that may pass.
+const TROUBLE_WAIT: Duration = Duration::from_millis(100);
+
+/// An attempt that is over, or a task that went away without one.
+pub(in crate::engine) struct Finished {
+    pub(in crate::engine) slot: usize,
+    pub(in crate::engine) ended: Result<Option<Ending>, EngineError>,
+}
+
+/// Sends word when an attempt is over, whatever becomes of its task.
+pub(in crate::engine) struct Word {
+    sender: UnboundedSender<Finished>,
+    slot: Option<usize>,
+}
+
+impl Word {
+    pub(in crate::engine) fn send(mut self, ended: Result<Option<Ending>, EngineError>) {
+        if let Some(slot) = self.slot.take() {
+            // A worker that is gone wants to hear of nothing.
+            let _ = self.sender.send(Finished { slot, ended });
+        }
+    }
+}
+
+impl Drop for Word {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            let _ = self.sender.send(Finished { slot, ended: Ok(None) });
+        }
+    }
+}
+
+/// A settlement that was sent: whose it is, and how it ended if somebody wants to hear it.
+struct Sent {
+    running: Running,
+    last: bool,
+    ending: Option<Ending>,
+}
+
+type Settling<'a> = Boxed<'a, (Vec<Sent>, Result<Vec<Settled>, StoreError>)>;
+
+/// How far a worker is on its way out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Working,
+    /// Nothing new is taken; what runs may finish.
+    Draining,
+    /// What runs was asked to end.
+    Asked,
+    /// What ran was given back; only settlements are waited for.
+    Over,
+}
+
+struct Run<'a> {
+    worker: &'a Worker,
+    until: Until,
+    stage: Stage,
+    slots: Slots,
+    sender: UnboundedSender<Finished>,
+    settling: Vec<Settling<'a>>,
+    report: WorkerReport,
+    /// What was waited for has happened.
+    reached: bool,
+}
+
+pub(super) async fn run(
+    worker: Worker,
+    until: Until,
+    shutdown: &Shutdown,
+) -> Result<WorkerReport, EngineError> {
+    let (sender, receiver) = unbounded_channel();
+    let mut run = Run {
+        worker: &worker,
+        until,
+        stage: Stage::Working,
+        slots: Slots::default(),
+        sender,
+        settling: Vec::new(),
+        report: WorkerReport::default(),
+        reached: false,
+    };
+    let worked = run.work(receiver, shutdown).await;
+    let report = run.report;
+    drop(run);
+    let store = worker.engine.store();
+    if let Err(error) = store.unregister(worker.engine.now(), worker.id()).await {
+        tracing::warn!(worker = %worker.id(), %error, "the worker could not sign off; its presence lapses by itself");
+    }
+    worked.map(|()| report)
+}
+
+impl<'a> Run<'a> {
+    async fn work(
+        &mut self,
+        mut receiver: UnboundedReceiver<Finished>,
+        shutdown: &Shutdown,
+    ) -> Result<(), EngineError> {
+        let worker = self.worker;
+        let (engine, plan) = (&worker.engine, &worker.plan);
+        let tidy_every = (plan.lease_for / 3).min(TIDY_EVERY);
+        let mut finished = Vec::new();
+        let mut leasing: Option<Boxed<'_, Result<Vec<LeasedJob>, StoreError>>> = None;
+        let mut beating: Option<Boxed<'_, Beat>> = None;
+        let mut tidying: Option<Boxed<'_, Result<(), EngineError>>> = None;
+        let mut looking: Option<Boxed<'_, Result<bool, StoreError>>> = None;
+        let mut next_beat = pin!(sleep(plan.beat_every()));
+        let first_tidy = if plan.reserved_only { tidy_every } else { Duration::ZERO };
+        let mut next_tidy = pin!(sleep(first_tidy));
+        let mut patience = pin!(sleep(Duration::ZERO));
+        let mut calm_at = pin!(sleep(Duration::ZERO));
+        let mut troubled = false;
+        let mut wanted = pin!(worker.incarnation.beat_wanted());
+        let mut draining = pin!(shutdown.draining());
+        let mut ending_now = pin!(shutdown.ending_now());
+
+        loop {
+            let free = plan.concurrency.saturating_sub(self.slots.len());
+            if self.stage == Stage::Working && leasing.is_none() && free > 0 && !troubled && !self.reached {
+                leasing = Some(self.ask_for(free));
+            }
+            if self.reached || self.stage != Stage::Working {
+                // Whatever this request would bring is given back, uncounted.
+                leasing = None;
+                if self.slots.len() == 0 && self.settling.is_empty() {
+                    return Ok(());
+                }
+            }
+            tokio::select! {
+                biased;
+                _ = receiver.recv_many(&mut finished, redrive_store::MAX_BATCH) => {
+                    self.settle(&mut finished)?;
+                    if self.slots.len() > 0 {
+                        // Others are about to end as well: one commit for all of them.
+                        tokio::task::yield_now().await;
+                    }
+                }
+                (sent, settled) = next_settled(&mut self.settling), if !self.settling.is_empty() => {
+                    self.settled(&sent, &settled?);
+                    if self.slots.len() == 0 && self.settling.is_empty() && looking.is_none() {
+                        looking = self.look();
+                    }
+                }
+                leased = poll_some(&mut leasing), if leasing.is_some() => {
+                    leasing = None;
+                    match leased {
+                        Ok(leased) if leased.is_empty() => {
+                            if self.slots.len() == 0 && self.settling.is_empty() && looking.is_none() {
+                                looking = self.look();
+                            }
+                        }
+                        Ok(leased) => self.start(leased),
+                        Err(error) if error.may_pass() => {
+                            tracing::warn!(%error, "asking for work waits for the store");
+                            troubled = true;
+                            calm_at.as_mut().reset(Instant::now() + TROUBLE_WAIT);
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                () = &mut calm_at, if troubled => troubled = false,
+                beat = poll_some(&mut beating), if beating.is_some() => {
+                    beating = None;
+                    let wait = if self.beaten(beat)? { plan.beat_every() } else { plan.beat_every() / 4 };
+                    next_beat.as_mut().reset(Instant::now() + wait);
+                }
+                () = &mut next_beat, if beating.is_none() => beating = Some(self.beat()),
+                () = &mut wanted, if beating.is_none() => {
+                    wanted.set(worker.incarnation.beat_wanted());
+                    beating = Some(self.beat());
+                }
+                answer = poll_some(&mut looking), if looking.is_some() => {
+                    looking = None;
+                    self.reached |= answer? && self.slots.len() == 0;
+                }
+                tidied = poll_some(&mut tidying), if tidying.is_some() => {
+                    tidying = None;
+                    next_tidy.as_mut().reset(Instant::now() + tidy_every);
+                    match tidied {
+                        Err(EngineError::Store(error)) if error.may_pass() => {
+                            tracing::warn!(%error, "tidying waits for the store");
+                        }
+                        other => other?,
+                    }
+                }
+                () = &mut next_tidy, if tidying.is_none() && self.stage == Stage::Working => {
+                    tidying = Some(Box::pin(async move { engine.maintain(worker.id()).await.map(drop) }));
+                }
+                () = &mut draining, if self.stage == Stage::Working => {
+                    self.stage = Stage::Draining;
+                    patience.as_mut().reset(Instant::now() + plan.grace);
+                }
+                () = &mut ending_now, if self.stage != Stage::Over => self.give_back(patience.as_mut()),
+                () = &mut patience, if self.stage != Stage::Working => match self.stage {
+                    Stage::Draining => {
+                        self.stage = Stage::Asked;
+                        for (_, slot) in self.slots.iter() {
+                            slot.running.ask_to_end(Wish::Released);
+                        }
+                        patience.as_mut().reset(Instant::now() + LAST_WAIT);
+                    }
+                    Stage::Asked => self.give_back(patience.as_mut()),
+                    Stage::Working | Stage::Over => return Ok(()),
+                },
+            }
+        }
+    }
+
+    fn ask_for(&self, free: usize) -> Boxed<'a, Result<Vec<LeasedJob>, StoreError>> {
+        let Plan { queues, lease_for, wait, reserved_only, .. } = &self.worker.plan;
+        let request = LeaseRequest {
+            worker: self.worker.id(),
+            queues: queues.clone(),
+            kinds: self.worker.plan.kinds(),
+            reserved_only: *reserved_only,
+            max: free.min(redrive_store::MAX_BATCH),
+            lease_for: *lease_for,
+            begin: true,
+            wait: if self.until == Until::Shutdown { *wait } else { (*wait).min(LOOK_EVERY) },
+        };
+        self.worker.engine.store().lease(self.worker.engine.now(), request)
+    }
+
+    /// Starts what was leased, each in a task of its own, except that the items of a batch share one.
+    fn start(&mut self, leased: Vec<LeasedJob>) {
+        let mut gathered: Vec<(&'a str, Vec<LeasedJob>)> = Vec::new();
+        for leased in leased {
+            match self.worker.plan.routes.get_key_value(leased.job.kind.as_str()) {
+                Some((kind, Route::Many { .. })) => match gathered.iter_mut().find(|(of, _)| of == kind) {
+                    Some((_, items)) => items.push(leased),
+                    None => gathered.push((kind, vec![leased])),
+                },
+                Some((_, Route::One(work))) => self.start_one(leased, work),
+                None => match &self.worker.plan.otherwise {
+                    Some(Route::One(work)) => self.start_one(leased, work),
+                    Some(Route::Many { .. }) | None => self.refuse(leased),
+                },
+            }
+        }
+        for (kind, items) in gathered {
+            let Some(Route::Many { max, batch }) = self.worker.plan.routes.get(kind) else { continue };
+            let mut items = items.into_iter();
+            loop {
+                let some: Vec<LeasedJob> = items.by_ref().take(*max).collect();
+                if some.is_empty() {
+                    break;
+                }
+                let (words, running): (Vec<Word>, Vec<Running>) =
+                    some.into_iter().map(|leased| self.occupy(leased, true)).unzip();
+                let numbers: Vec<usize> = words.iter().filter_map(|word| word.slot).collect();
+                let task = tokio::spawn(batch::run(Arc::clone(batch), running, words)).abort_handle();
+                for number in numbers {
+                    if let Some(slot) = self.slots.get_mut(number) {
+                        slot.task = Some(task.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    fn start_one(&mut self, leased: LeasedJob, work: &Arc<dyn Work>) {
+        let (word, running) = self.occupy(leased, false);
+        let number = word.slot;
+        let work = Arc::clone(work);
+        let task = tokio::spawn(async move {
+            let ended = attempt::run(&running, &*work).await;
+            word.send(ended.map(Some));
+        });
+        if let Some(slot) = number.and_then(|number| self.slots.get_mut(number)) {
+            slot.task = Some(task.abort_handle());
+        }
+    }
+
+    fn occupy(&mut self, leased: LeasedJob, shared: bool) -> (Word, Running) {
+        let incarnation = Arc::clone(&self.worker.incarnation);
+        let running = Running::new(self.worker.engine.clone(), leased, incarnation);
+        let slot = Slot { running: running.clone(), task: None, shared, lost: false };
+        let number = self.slots.take(slot);
+        (Word { sender: self.sender.clone(), slot: Some(number) }, running)
+    }
+
+    /// A job of a kind that this worker cannot run: it was held for it, or the store gave too much.
+    fn refuse(&mut self, leased: LeasedJob) {
+        let (word, _) = self.occupy(leased, false);
+        word.send(Ok(Some(Ending::Released { why: "this worker cannot run its kind".to_owned() })));
+    }
+
+    /// Sends what has ended to the store, without waiting for the answer.
+    fn settle(&mut self, finished: &mut Vec<Finished>) -> Result<(), EngineError> {
+        let mut settlements = Vec::with_capacity(finished.len());
+        let mut sent = Vec::with_capacity(finished.len());
+        for Finished { slot, ended } in finished.drain(..) {
+            let Some(slot) = self.slots.free(slot) else { continue };
+            match ended? {
+                Some(ending) if !slot.lost => {
+                    let last = is_last(&ending);
+                    let heard = self.worker.plan.observer.is_some() || self.until != Until::Shutdown;
+                    let kept = heard.then(|| ending.clone());
+                    count(&mut self.report, &ending);
+                    settlements.push(Settlement { token: slot.running.token, ending });
+                    sent.push(Sent { running: slot.running, last, ending: kept });
+                }
+                Some(_) | None => self.report.lost += 1,
+            }
+        }
+        self.send(settlements, sent);
+        Ok(())
+    }
+
+    fn send(&mut self, settlements: Vec<Settlement>, sent: Vec<Sent>) {
+        if settlements.is_empty() {
+            return;
+        }
+        let engine = &self.worker.engine;
+        self.settling.push(Box::pin(async move { (sent, engine.settle(settlements).await) }));
+    }
+
+    fn settled(&mut self, sent: &[Sent], settled: &[Settled]) {
+        for (sent, settled) in sent.iter().zip(settled) {
+            let leased: &LeasedJob = &sent.running;
+            match *settled {
+                Settled::Stale => {
+                    self.report.lost += 1;
+                    tracing::warn!(
+                        job = %leased.job.id, attempt = leased.attempt,
+                        "the lease was lost; what the attempt came to does not count"
+                    );
+                }
+                Settled::Done { event } => {
+                    if let (Some(observer), Some(ending)) = (&self.worker.plan.observer, &sent.ending) {
+                        guarded("observe", || observer(&AttemptReport { leased, ending, event }));
+                    }
+                    if sent.last && self.until == Until::JobIsOver(leased.job.id) {
+                        self.reached = true;
+                    }
+                }
+            }
+        }
+    }
+
+    fn beat(&self) -> Boxed<'a, Beat> {
+        let worker = self.worker;
+        let (slots, tokens) = self.slots.tokens();
+        Box::pin(async move {
+            let sent_at = worker.engine.clock().steady();
+            let presence_for = worker.incarnation.presence_for;
+            let now = worker.engine.now();
+            let renewed = worker.engine.store().renew(now, worker.id(), presence_for, tokens).await;
+            Beat { slots, sent_at, renewed }
+        })
+    }
+
+    /// Takes in a heartbeat's answer: whether it came through.
+    fn beaten(&mut self, beat: Beat) -> Result<bool, EngineError> {
+        let renewals = match beat.renewed {
+            Ok(renewals) => renewals,
+            Err(error) if error.may_pass() => {
+                tracing::warn!(%error, "a heartbeat was lost");
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        for ((number, token), renewal) in beat.slots.into_iter().zip(renewals) {
+            // The slot may have been freed, and taken by another job, since the heartbeat was sent.
+            let Some(slot) = self.slots.get_mut(number).filter(|slot| slot.running.token == token) else {
+                continue;
+            };
+            match renewal {
+                Renewal::Extended => {}
+                Renewal::CancelRequested => slot.running.ask_to_end(Wish::Cancelled),
+                Renewal::Lost => {
+                    tracing::warn!(job = %token.job, "the lease is lost; the attempt is stopped");
+                    slot.lost = true;
+                    slot.running.cancel().cancel();
+                    if let Some(task) = slot.task.as_ref().filter(|_| !slot.shared) {
+                        task.abort();
+                    }
+                }
+            }
+        }
+        // After the lost ones were stopped: what waits for certainty goes on now.
+        self.worker.incarnation.beat(beat.sent_at);
+        Ok(true)
+    }
+
+    /// Looks whether what is waited for has come about without this worker.
+    fn look(&self) -> Option<Boxed<'a, Result<bool, StoreError>>> {
+        let store = self.worker.engine.store();
+        match self.until {
+            Until::Shutdown => None,
+            Until::Empty => {
+                let Plan { queues, .. } = &self.worker.plan;
+                let (queues, kinds) = (queues.clone(), self.worker.plan.kinds());
+                Some(Box::pin(async move { store.unfinished(queues, kinds).await.map(|some| !some) }))
+            }
+            Until::JobIsOver(job) => Some(Box::pin(async move { is_over(store, job).await })),
+        }
+    }
+
+    /// Lets go of everything at once.
+    fn give_back(&mut self, mut patience: Pin<&mut Sleep>) {
+        self.stage = Stage::Over;
+        let numbers: Vec<usize> = self.slots.iter().map(|(number, _)| number).collect();
+        let mut settlements = Vec::new();
+        let mut sent = Vec::new();
+        for slot in numbers.into_iter().filter_map(|number| self.slots.free(number)) {
+            slot.running.ask_to_end(Wish::Released);
+            if let Some(task) = &slot.task {
+                task.abort();
+            }
+            if slot.lost {
+                continue;
+            }
+            let ending = Ending::Released { why: "its worker leaves at once".to_owned() };
+            count(&mut self.report, &ending);
+            settlements.push(Settlement { token: slot.running.token, ending: ending.clone() });
+            sent.push(Sent { running: slot.running, last: false, ending: Some(ending) });
+        }
+        self.send(settlements, sent);
+        patience.as_mut().reset(Instant::now() + LAST_WAIT);
+    }
+}
+
+/// A heartbeat and its answer.
+struct Beat {
+    slots: Vec<(usize, redrive_store::LeaseToken)>,
+    sent_at: Duration,
+    renewed: Result<Vec<Renewal>, StoreError>,
+}
+
+async fn is_over(store: &dyn redrive_store::Store, job: JobId) -> Result<bool, StoreError> {
+    Ok(match store.job(job).await? {
+        None => true,
+        Some(record) => matches!(record.state, JobState::Dead(_) | JobState::Ended),
+    })
+}
+
+fn is_last(ending: &Ending) -> bool {
+    next_run(ending).is_none() && !matches!(ending, Ending::Released { .. })
+}
+
+fn count(report: &mut WorkerReport, ending: &Ending) {
+    *match ending {
+        Ending::Succeeded { .. } => &mut report.succeeded,
+        Ending::Retry { .. } => &mut report.retried,
+        Ending::Dead { .. } => &mut report.dead,
+        Ending::Snoozed { .. } => &mut report.snoozed,
+        Ending::Cancelled { .. } => &mut report.cancelled,
+        Ending::Released { .. } => &mut report.released,
+    } += 1;
+}
+
+/// Polls what is under way. What is not there is never polled: the branch is off.
+async fn poll_some<T>(future: &mut Option<Boxed<'_, T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The next settlement that was answered. All of them are polled, so that each is sent before it is waited for.
+fn next_settled<'s, 'a>(
+    settling: &'s mut Vec<Settling<'a>>,
+) -> impl Future<Output = (Vec<Sent>, Result<Vec<Settled>, StoreError>)> + use<'s, 'a> {
+    poll_fn(move |cx: &mut Context<'_>| {
+        for place in 0..settling.len() {
+            if let Poll::Ready(answer) = settling[place].as_mut().poll(cx) {
+                drop(settling.swap_remove(place));
+                return Poll::Ready(answer);
+            }
+        }
+        Poll::Pending
+    })
+}
