@@ -67,7 +67,6 @@ impl Family {
 
     /// Asks everybody to end, and kills whoever is still there after `grace`.
     pub(super) async fn end(&mut self, grace: Duration) {
-        self.living();
         self.signal(Signal::TERM);
         // One that is stopped hears nothing until it goes on.
         self.signal(Signal::CONT);
@@ -104,11 +103,13 @@ impl Family {
     }
 
     fn signal(&mut self, signal: Signal) {
+        // Looked at before the blow: the children of the dead belong to nobody.
+        let living = self.living().unwrap_or_default();
         if self.group == Group::Own {
             let _ = kill_process_group(self.leader, signal);
         }
         let leader = self.leader.as_raw_pid();
-        for process in self.living().unwrap_or_default() {
+        for process in living {
             if self.group == Group::Ours || process.group != leader {
                 process.signal(signal);
             }
