@@ -35,7 +35,7 @@ fn telling_line(words: &str) -> &str {
         line.starts_with([' ', '\t']) || line.starts_with("at ") || line.starts_with("goroutine ")
     };
     let lines = || words.lines().filter(|line| !line.trim().is_empty());
-    lines().filter(|line| !is_frame(line)).last().or_else(|| lines().last()).unwrap_or_default().trim()
+    lines().rfind(|line| !is_frame(line)).or_else(|| lines().next_back()).unwrap_or_default().trim()
 }
 
 /// The words without what differs from one occurrence to the next.

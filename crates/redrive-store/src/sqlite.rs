@@ -14,6 +14,7 @@ mod migrate;
 mod open;
 mod operation;
 mod reader;
+mod reserve;
 mod settle;
 mod status;
 mod wheres;
@@ -40,6 +41,7 @@ use batch::{Batch, Memory};
 use checkpoint::Checkpoints;
 use operation::{Follow, LeaseCall, call};
 use reader::Readers;
+use reserve::Reserve;
 use writer::Writer;
 
 /// The text of a query, from the file named after it.
@@ -111,7 +113,7 @@ impl Sqlite {
         let thread_trouble = |error: std::io::Error| StoreError::from(Trouble::Database(error.to_string()));
         let checkpoints =
             Checkpoints::start(open::connect(path, options.durability)?).map_err(thread_trouble)?;
-        let writer = Writer::start(connection, checkpoints).map_err(thread_trouble)?;
+        let writer = Writer::start(connection, checkpoints, Reserve::keep(path)).map_err(thread_trouble)?;
         Ok(Sqlite { path: path.to_owned(), store_id: store_id.cast_unsigned(), writer, readers })
     }
 
@@ -125,9 +127,25 @@ impl Sqlite {
         &self,
         wish: impl FnMut(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (operation, answer) = call(wish);
+        self.hand_over(false, wish).await
+    }
+
+    /// Runs a write that brings work in, which a full disk refuses first.
+    async fn add<T: Send + 'static>(
+        &self,
+        wish: impl FnMut(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.hand_over(true, wish).await
+    }
+
+    fn hand_over<T: Send + 'static>(
+        &self,
+        adds_work: bool,
+        wish: impl FnMut(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> impl Future<Output = Result<T, StoreError>> {
+        let (operation, answer) = call(adds_work, wish);
         self.writer.submit(operation);
-        answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
+        async { answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into())) }
     }
 }
 
@@ -195,7 +213,7 @@ impl Jobs for Sqlite {
     fn enqueue(&self, now: Timestamp, jobs: Vec<NewJob>) -> Answer<'_, Vec<Enqueued>> {
         Box::pin(async move {
             job::validate(&jobs)?;
-            self.write(move |batch| job::enqueue(batch, now, &jobs)).await
+            self.add(move |batch| job::enqueue(batch, now, &jobs)).await
         })
     }
 
@@ -219,7 +237,7 @@ impl Jobs for Sqlite {
 impl Leases for Sqlite {
     fn lease(&self, now: Timestamp, request: LeaseRequest) -> Answer<'_, Vec<LeasedJob>> {
         Box::pin(async move {
-            let (operation, answer) = LeaseCall::new(now, request);
+            let (operation, answer) = LeaseCall::submitted(now, request);
             self.writer.submit(operation);
             answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
         })
@@ -273,12 +291,12 @@ impl Events for Sqlite {
     fn append(&self, now: Timestamp, events: Vec<NewEvent>) -> Answer<'_, Vec<(EventSeq, EventId)>> {
         Box::pin(async move {
             event::validate(&events)?;
-            self.write(move |batch| event::append(batch, now, &events)).await
+            self.add(move |batch| event::append(batch, now, &events)).await
         })
     }
 
     fn import(&self, now: Timestamp, events: Vec<ImportedEvent>, scraps: Vec<Scrap>) -> Answer<'_, u64> {
-        Box::pin(self.write(move |batch| event::import(batch, now, &events, &scraps)))
+        Box::pin(self.add(move |batch| event::import(batch, now, &events, &scraps)))
     }
 
     fn events(&self, filter: EventFilter, limit: u32) -> Answer<'_, Vec<Event>> {
@@ -295,7 +313,7 @@ impl Events for Sqlite {
 
     fn wait_for_events(&self, after: EventSeq, wait: Duration) -> Answer<'_, EventSeq> {
         Box::pin(async move {
-            let (operation, answer) = Follow::new(after, wait);
+            let (operation, answer) = Follow::submitted(after, wait);
             self.writer.submit(operation);
             answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
         })

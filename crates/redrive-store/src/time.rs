@@ -135,7 +135,7 @@ impl FromStr for Timestamp {
         if hour > 23 || minute > 59 || second > 60 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(BadTimestamp);
         }
-        let millis = number(&format!("{:0<3}", fraction).chars().take(3).collect::<String>())?;
+        let millis = number(&format!("{fraction:0<3}").chars().take(3).collect::<String>())?;
         let offset = offset_ms(zone, number)?;
         let of_day = ((hour * 60 + minute) * 60 + second.min(59)) * 1_000 + millis;
         Ok(Timestamp(days * DAY_MS + of_day - offset))

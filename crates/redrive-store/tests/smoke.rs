@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use redrive_store::{
-    Ending, EventFilter, Events, Housekeeping, Jobs, LeaseRequest, Leases, NewJob, Order, Settled, Settlement, Sqlite,
-    SqliteOptions, Timestamp, Workers,
+    Ending, EventFilter, Events, Housekeeping, Jobs, LeaseRequest, Leases, NewJob, Order, Settled,
+    Settlement, Sqlite, SqliteOptions, Timestamp, Workers,
 };
 
 /// R-E2: a job that simply succeeds leaves pending, running and success.

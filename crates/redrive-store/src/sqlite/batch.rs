@@ -23,6 +23,10 @@ pub(super) struct Memory {
     texts: HashMap<i64, String>,
     lanes: HashMap<String, HashMap<String, i64>>,
     by_id: HashMap<i64, Lane>,
+    /// Whether all lanes are known; only true while nobody else has written.
+    knows_lanes: bool,
+    /// Grows when a lane becomes known: who looked before must look again.
+    pub(super) lanes_seen: u64,
     /// The sequences after our last commit; only true while nobody else has written.
     sequences: Option<(i64, i64)>,
     /// Lanes with nothing due, and when that may change. Only true while nobody else has written.
@@ -33,6 +37,7 @@ impl Memory {
     /// Somebody else has written: what was concluded from our own writes no longer holds.
     pub(super) fn others_wrote(&mut self) {
         self.sequences = None;
+        self.knows_lanes = false;
         self.idle.clear();
     }
 
@@ -43,7 +48,7 @@ impl Memory {
 
     /// After a rollback: ids that were given out in it may be given to others.
     pub(super) fn forget(&mut self) {
-        *self = Memory::default();
+        *self = Memory { lanes_seen: self.lanes_seen + 1, ..Memory::default() };
     }
 }
 
@@ -102,12 +107,11 @@ pub(super) struct Batch<'a> {
 impl<'a> Batch<'a> {
     /// Begins; the transaction is open already.
     pub(super) fn begin(connection: &'a Connection, memory: &'a mut Memory) -> Result<Batch<'a>, StoreError> {
-        let read = match memory.sequences {
-            Some(known) => known,
-            None => {
-                let mut statement = connection.prepare_cached(sql!("sequences_read"))?;
-                statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?
-            }
+        let read = if let Some(known) = memory.sequences {
+            known
+        } else {
+            let mut statement = connection.prepare_cached(sql!("sequences_read"))?;
+            statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?
         };
         Ok(Batch {
             connection,
@@ -311,21 +315,22 @@ impl<'a> Batch<'a> {
             return Ok(*id);
         }
         let found = self.first(sql!("lane_find"), [queue, kind], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let (id, queue_id) = match found {
-            Some(found) => found,
-            None => {
-                self.run(sql!("queue_intern"), [queue])?;
-                let queue_id: i64 =
-                    self.statement(sql!("queue_find"))?.query_row([queue], |row| row.get(0))?;
-                self.run(sql!("lane_insert"), params![queue_id, kind])?;
-                (self.connection.last_insert_rowid(), queue_id)
-            }
+        let (id, queue_id) = if let Some(found) = found {
+            found
+        } else {
+            self.run(sql!("queue_intern"), [queue])?;
+            let queue_id: i64 = self.statement(sql!("queue_find"))?.query_row([queue], |row| row.get(0))?;
+            self.run(sql!("lane_insert"), params![queue_id, kind])?;
+            (self.connection.last_insert_rowid(), queue_id)
         };
         self.remember(id, queue_id, queue, kind);
         Ok(id)
     }
 
     fn remember(&mut self, id: i64, queue_id: i64, queue: &str, kind: &str) {
+        if !self.memory.by_id.contains_key(&id) {
+            self.memory.lanes_seen += 1;
+        }
         let lane = Lane { queue_id, queue: queue.to_owned(), kind: kind.to_owned() };
         self.memory.by_id.insert(id, lane);
         self.memory.lanes.entry(queue.to_owned()).or_default().insert(kind.to_owned(), id);
@@ -348,6 +353,7 @@ impl<'a> Batch<'a> {
         for (id, queue_id, queue, kind) in lanes {
             self.remember(id, queue_id, &queue, &kind);
         }
+        self.memory.knows_lanes = true;
         Ok(())
     }
 
@@ -356,9 +362,7 @@ impl<'a> Batch<'a> {
         let known = |memory: &Memory, queue: &String, kind: &String| {
             memory.lanes.get(queue).and_then(|kinds| kinds.get(kind)).copied()
         };
-        let complete = !queues.is_empty()
-            && queues.iter().all(|queue| kinds.iter().all(|kind| known(self.memory, queue, kind).is_some()));
-        if !complete {
+        if !self.memory.knows_lanes {
             self.learn_lanes()?;
         }
         let mut ids: Vec<i64> = if queues.is_empty() {

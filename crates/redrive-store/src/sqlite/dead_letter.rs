@@ -102,7 +102,7 @@ pub(super) fn letters(
         wheres.must("d.died_at < ?", [before.millis().into()]);
     }
     if filter.transient_only {
-        for cause in Cause::ALL.into_iter().filter(|cause| cause.class() != Class::Transient) {
+        for cause in Cause::ALL.iter().filter(|cause| cause.class() != Class::Transient) {
             wheres.must("d.cause <> ?", [cause.name().to_owned().into()]);
         }
     }

@@ -223,10 +223,10 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Event> {
     {
         object.entry("caller_id").or_insert(json!(caller_id));
     }
-    let retried = retries.is_some_and(|retries| retries > 0);
+    let again = retries.is_some_and(|retries| retries > 0);
     let retry_info = match detail.retry {
         Some(Retry { retryable, next_retry_at, more }) => Some((retryable, next_retry_at, more)),
-        None if retried && max_retries.is_some() => Some((true, None, Map::new())),
+        None if again && max_retries.is_some() => Some((true, None, Map::new())),
         None => None,
     };
     let parent = row.get::<_, Option<i64>>(8)?.map(EventSeq);

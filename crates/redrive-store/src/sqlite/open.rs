@@ -5,6 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::Durability;
@@ -16,7 +17,7 @@ pub(super) const APPLICATION_ID: i64 = 0x7264_7276;
 /// The first SQLite without the bug that resets a journal under its readers.
 const SAFE_SQLITE: i32 = 3_051_003;
 /// How long others may keep the store locked before a caller hears of it.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Refuses what cannot be trusted, makes the file if it may, and brings its schema up to date.
 pub(super) fn open(path: &Path, create: bool, durability: Durability) -> Result<Connection, StoreError> {
@@ -101,6 +102,7 @@ pub(super) fn connect(path: &Path, durability: Durability) -> Result<Connection,
          PRAGMA foreign_keys = OFF;
          PRAGMA trusted_schema = OFF;"
     ))?;
+    keep_plans(&connection)?;
     connection.set_prepared_statement_cache_capacity(128);
     Ok(connection)
 }
@@ -119,8 +121,16 @@ pub(super) fn connect_reader(path: &Path) -> Result<Connection, StoreError> {
     connection.busy_handler(Some(wait_a_little))?;
     connection
         .execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY;")?;
+    keep_plans(&connection)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
+}
+
+/// A plan is made once and kept. Otherwise every new value makes SQLite plan anew each statement on a table with a partial
+/// index, which costs more than running it.
+fn keep_plans(connection: &Connection) -> Result<(), StoreError> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// Waits for a lock: often at first, and with a little chance, so that several processes do not march in step.
@@ -132,7 +142,7 @@ fn wait_a_little(times: i32) -> bool {
     let micros = (100 * (step + 1)).min(2_000) + chance;
     std::thread::sleep(Duration::from_micros(micros));
     // About two milliseconds each: the patience in sleeps.
-    step < PATIENCE.as_millis() as u64 / 2
+    u128::from(step) < PATIENCE.as_millis() / 2
 }
 
 fn cannot(path: &Path, why: &str) -> StoreError {

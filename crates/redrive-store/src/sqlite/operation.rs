@@ -17,19 +17,20 @@ type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 type Answered<T> = oneshot::Receiver<Result<T, StoreError>>;
 
 struct Call<T, F> {
+    adds_work: bool,
     wish: F,
     result: Option<T>,
     reply: Reply<T>,
 }
 
 /// A write and where its answer comes.
-pub(super) fn call<T, F>(wish: F) -> (Box<dyn Operation>, Answered<T>)
+pub(super) fn call<T, F>(adds_work: bool, wish: F) -> (Box<dyn Operation>, Answered<T>)
 where
     T: Send + 'static,
     F: FnMut(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
 {
     let (reply, answer) = oneshot::channel();
-    (Box::new(Call { wish, result: None, reply }), answer)
+    (Box::new(Call { adds_work, wish, result: None, reply }), answer)
 }
 
 impl<T: Send, F> Operation for Call<T, F>
@@ -48,6 +49,10 @@ where
         drop(reply.send(result));
         None
     }
+
+    fn adds_work(&self) -> bool {
+        self.adds_work
+    }
 }
 
 /// A request for work, which may wait here.
@@ -57,18 +62,19 @@ pub(super) struct LeaseCall {
     until: Instant,
     request: LeaseRequest,
     places: Vec<i64>,
+    lanes_seen: u64,
     leased: Vec<LeasedJob>,
     reply: Reply<Vec<LeasedJob>>,
 }
 
 impl LeaseCall {
-    pub(super) fn new(
+    pub(super) fn submitted(
         now: Timestamp,
         request: LeaseRequest,
     ) -> (Box<dyn Operation>, Answered<Vec<LeasedJob>>) {
         let (reply, answer) = oneshot::channel();
         let arrived = Instant::now();
-        let until = arrived + request.wait.min(Duration::from_secs(3_600));
+        let until = arrived + request.wait.min(Duration::from_hours(1));
         (
             Box::new(LeaseCall {
                 now,
@@ -76,6 +82,7 @@ impl LeaseCall {
                 until,
                 request,
                 places: Vec::new(),
+                lanes_seen: 0,
                 leased: Vec::new(),
                 reply,
             }),
@@ -93,6 +100,7 @@ impl Operation for LeaseCall {
         // The clock is the caller's; what passed since it asked is added.
         let now = self.now.after(self.arrived.elapsed());
         self.places = lease::places(batch, &self.request)?;
+        self.lanes_seen = batch.memory.lanes_seen;
         self.leased = lease::lease(batch, now, &self.request, &self.places)?;
         Ok(if self.leased.is_empty() { Step::Park } else { Step::Done })
     }
@@ -115,7 +123,7 @@ impl Operation for LeaseCall {
                 ending: Ending::Released { why: "the worker went away before it began".to_owned() },
             })
             .collect();
-        Some(call(move |batch| settle::settle(batch, now, &settlements)).0)
+        Some(call(false, move |batch| settle::settle(batch, now, &settlements)).0)
     }
 
     fn patience(&self) -> Option<Instant> {
@@ -127,7 +135,9 @@ impl Operation for LeaseCall {
     }
 
     fn certainly_idle(&self, memory: &Memory, now: Instant) -> bool {
-        !self.places.is_empty() && lease::known_idle(memory, &self.places, now)
+        !self.places.is_empty()
+            && self.lanes_seen == memory.lanes_seen
+            && lease::known_idle(memory, &self.places, now)
     }
 
     fn due(&self, memory: &Memory) -> Option<Instant> {
@@ -144,9 +154,9 @@ pub(super) struct Follow {
 }
 
 impl Follow {
-    pub(super) fn new(after: EventSeq, wait: Duration) -> (Box<dyn Operation>, Answered<EventSeq>) {
+    pub(super) fn submitted(after: EventSeq, wait: Duration) -> (Box<dyn Operation>, Answered<EventSeq>) {
         let (reply, answer) = oneshot::channel();
-        let until = Instant::now() + wait.min(Duration::from_secs(3_600));
+        let until = Instant::now() + wait.min(Duration::from_hours(1));
         (Box::new(Follow { after, last: after, until, reply }), answer)
     }
 }

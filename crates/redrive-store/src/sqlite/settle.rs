@@ -10,7 +10,7 @@ use super::{job, millis, sql};
 use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
-use crate::settle::{Ending, FailedAttempt, Output, Settled, Settlement};
+use crate::settle::{Ending, FailedAttempt, NewLetter, Output, Settled, Settlement};
 use crate::time::Timestamp;
 
 /// What the deleted lease said.
@@ -86,49 +86,7 @@ fn settle_one(batch: &mut Batch<'_>, now: Timestamp, settlement: &Settlement) ->
             put_back(batch, &held, event, &back, Some(millis(*delay)), hint.as_deref())?;
             event
         }
-        Ending::Dead { failure, letter } => {
-            let event = tell_failure(
-                batch,
-                now,
-                &held,
-                failure,
-                EventStatus::DeadLetter,
-                None,
-                Some(&letter.context),
-            )?;
-            batch.run(
-                sql!("letter_insert"),
-                params![
-                    held.job.0,
-                    held.lane,
-                    now.millis(),
-                    event,
-                    letter.reason.name(),
-                    failure.cause.name(),
-                    failure.retryable,
-                    failure.rule,
-                    failure.fingerprint,
-                    failure.error_type,
-                    failure.error_message,
-                    held.attempts,
-                    held.retries,
-                    held.crashes,
-                    failure.decision.record.max_retries,
-                    held.fence,
-                    letter.context.to_string(),
-                    letter.report.to_string()
-                ],
-            )?;
-            if held.flags & HAS_UNIQUE_KEY != 0 {
-                job::free_unique_key(batch, held.job)?;
-            }
-            if held.flags & HAS_PROGRESS != 0 {
-                batch.run(sql!("progress_delete"), [held.job.0])?;
-            }
-            batch.count(held.lane, |delta| delta.dead += 1);
-            batch.count_letters(failure.cause, 1);
-            event
-        }
+        Ending::Dead { failure, letter } => set_aside(batch, now, &held, failure, letter)?,
         Ending::Snoozed { run_at, held_for } => {
             let detail = json!({ "data": { "run_at": run_at } }).to_string();
             uncounted(batch, now, &held, "job_snoozed", detail, *run_at, *held_for)?
@@ -152,6 +110,50 @@ fn settle_one(batch: &mut Batch<'_>, now: Timestamp, settlement: &Settlement) ->
         }
     };
     Ok(Settled::Done { event: EventSeq(event) })
+}
+
+/// The job becomes a dead letter, and its unique key is free.
+fn set_aside(
+    batch: &mut Batch<'_>,
+    now: Timestamp,
+    held: &Held,
+    failure: &FailedAttempt,
+    letter: &NewLetter,
+) -> Result<i64, StoreError> {
+    let event =
+        tell_failure(batch, now, held, failure, EventStatus::DeadLetter, None, Some(&letter.context))?;
+    batch.run(
+        sql!("letter_insert"),
+        params![
+            held.job.0,
+            held.lane,
+            now.millis(),
+            event,
+            letter.reason.name(),
+            failure.cause.name(),
+            failure.retryable,
+            failure.rule,
+            failure.fingerprint,
+            failure.error_type,
+            failure.error_message,
+            held.attempts,
+            held.retries,
+            held.crashes,
+            failure.decision.record.max_retries,
+            held.fence,
+            letter.context.to_string(),
+            letter.report.to_string()
+        ],
+    )?;
+    if held.flags & HAS_UNIQUE_KEY != 0 {
+        job::free_unique_key(batch, held.job)?;
+    }
+    if held.flags & HAS_PROGRESS != 0 {
+        batch.run(sql!("progress_delete"), [held.job.0])?;
+    }
+    batch.count(held.lane, |delta| delta.dead += 1);
+    batch.count_letters(failure.cause, 1);
+    Ok(event)
 }
 
 /// An event about the job that was held; the caller fills in the rest.

@@ -17,12 +17,15 @@ use rusqlite::Connection;
 
 use super::batch::{Batch, Memory};
 use super::checkpoint::Checkpoints;
+use super::reserve::Reserve;
 use crate::error::{StoreError, Trouble};
 
 /// The most operations in one transaction.
 const MAX_GROUP: usize = 4_096;
 /// The most operations that may wait; more are refused, so that memory stays bounded.
 const MAX_WAITING: usize = 100_000;
+/// The longest that a commit is held back for those who are likely to come: what a commit itself takes.
+const LINGER: Duration = Duration::from_micros(150);
 /// How often another process's writes are looked for while somebody waits for them.
 const LOOK_EVERY: Duration = Duration::from_millis(40);
 
@@ -46,6 +49,11 @@ pub(super) trait Operation: Send {
     /// When it stops waiting.
     fn patience(&self) -> Option<Instant> {
         None
+    }
+
+    /// Whether it brings work in, which a full disk refuses first.
+    fn adds_work(&self) -> bool {
+        false
     }
 
     /// Whether nobody waits for the answer any more.
@@ -77,7 +85,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, checkpoints: Checkpoints) -> std::io::Result<Writer> {
+    pub(super) fn start(
+        connection: Connection,
+        checkpoints: Checkpoints,
+        reserve: Reserve,
+    ) -> std::io::Result<Writer> {
         let (sender, receiver) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let desk = Desk {
@@ -89,6 +101,7 @@ impl Writer {
             waiting: Arc::clone(&waiting),
             broken: None,
             checkpoints,
+            reserve,
         };
         let thread =
             std::thread::Builder::new().name("redrive-writer".to_owned()).spawn(move || desk.run())?;
@@ -132,12 +145,14 @@ struct Desk {
     waiting: Arc<AtomicUsize>,
     broken: Option<StoreError>,
     checkpoints: Checkpoints,
+    reserve: Reserve,
 }
 
 impl Desk {
     fn run(mut self) {
         let mut group: Vec<Box<dyn Operation>> = Vec::new();
         let mut leftovers: VecDeque<Box<dyn Operation>> = VecDeque::new();
+        let mut answered = 0;
         loop {
             group.extend(leftovers.drain(..));
             let mut stopping = false;
@@ -148,13 +163,23 @@ impl Desk {
                     None => {}
                 }
             }
+            // Those who were just answered are likely to ask again in a moment: one commit for all of them is worth a
+            // short wait. Somebody alone never waits.
+            let expected = (answered * 3 / 4).min(MAX_GROUP);
+            let linger_until = Instant::now() + LINGER;
             while !stopping && group.len() < MAX_GROUP {
                 match self.receiver.try_recv() {
                     Ok(Message::Do(operation)) => group.push(operation),
                     Ok(Message::Stop) => stopping = true,
+                    Err(_)
+                        if group.len() < expected && !group.is_empty() && Instant::now() < linger_until =>
+                    {
+                        std::thread::yield_now();
+                    }
                     Err(_) => break,
                 }
             }
+            answered = group.len();
             self.waiting.fetch_sub(group.len().min(self.waiting.load(Ordering::Relaxed)), Ordering::Relaxed);
             self.serve(std::mem::take(&mut group), &mut leftovers);
             self.dismiss_the_impatient(&mut leftovers);
@@ -163,6 +188,7 @@ impl Desk {
                 return;
             }
             self.checkpoints.tidy(&self.connection);
+            self.reserve.look();
         }
     }
 
@@ -210,9 +236,16 @@ impl Desk {
             }
             return;
         }
+        if self.reserve.is_given_up() {
+            let (adding, rest) = group.into_iter().partition::<Vec<_>, _>(|operation| operation.adds_work());
+            for operation in adding {
+                leftovers.extend(operation.answer(Err(Trouble::Full.into())));
+            }
+            group = rest;
+        }
         match self.transact(&mut group) {
             Ok(done) => self.answer(group, done, leftovers),
-            Err(error) => self.recover(error, group, leftovers),
+            Err(error) => self.recover(&error, group, leftovers),
         }
     }
 
@@ -286,7 +319,7 @@ impl Desk {
     /// A transaction failed. If it was one caller's doing, the others must not suffer.
     fn recover(
         &mut self,
-        error: StoreError,
+        error: &StoreError,
         group: Vec<Box<dyn Operation>>,
         leftovers: &mut VecDeque<Box<dyn Operation>>,
     ) {
@@ -296,6 +329,12 @@ impl Desk {
                 self.broken = Some(error.clone());
             }
             Trouble::Busy { .. } | Trouble::ReadOnly(_) => {}
+            // What ends work gets the room that was kept for it; what brings work in waits until there is more.
+            Trouble::Full if self.reserve.give_up() => {
+                tracing::warn!("the disk is full: no new work is taken, what is under way goes on");
+                self.serve(group, leftovers);
+                return;
+            }
             _ if group.len() > 1 => {
                 for operation in group {
                     let mut alone = vec![operation];
@@ -335,12 +374,13 @@ impl Desk {
     /// Those whose time is over get what there is: nothing.
     fn dismiss_the_impatient(&mut self, leftovers: &mut VecDeque<Box<dyn Operation>>) {
         let now = Instant::now();
-        let is_over = |operation: &Box<dyn Operation>| {
+        let is_over = |operation: &dyn Operation| {
             operation.abandoned() || operation.patience().is_none_or(|until| until <= now)
         };
-        if self.parked.iter().any(is_over) {
-            let (over, waiting) =
-                std::mem::take(&mut self.parked).into_iter().partition::<Vec<_>, _>(is_over);
+        if self.parked.iter().any(|operation| is_over(&**operation)) {
+            let (over, waiting) = std::mem::take(&mut self.parked)
+                .into_iter()
+                .partition::<Vec<_>, _>(|operation| is_over(&**operation));
             self.parked = waiting;
             for operation in over {
                 leftovers.extend(operation.answer(Ok(())));
