@@ -10,6 +10,8 @@ mod dlq;
 mod enqueue;
 mod events;
 mod explain;
+mod export;
+mod import;
 mod opened;
 mod policy_delays;
 mod policy_explain;
@@ -17,8 +19,12 @@ mod policy_list;
 mod policy_show;
 mod redrive;
 mod retry;
+mod run;
+mod signals;
 mod status;
 mod store;
+mod told;
+mod work;
 
 use redrive_policy::PolicyWarning;
 
@@ -81,10 +87,10 @@ pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
 /// Runs a command that works on the store.
 fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     match command {
-        StoredCommand::Run(_)
-        | StoredCommand::Work(_)
-        | StoredCommand::Export { .. }
-        | StoredCommand::Import { .. } => Ok(Exit::Failed),
+        StoredCommand::Run(args) => run::run(&args, stage),
+        StoredCommand::Work(args) => work::run(&args, stage),
+        StoredCommand::Export { file } => export::run(file.as_deref(), stage),
+        StoredCommand::Import { files } => import::run(&files, stage).and_then(|(view, exit)| shown(&view, exit, stage)),
         StoredCommand::Enqueue(args) => {
             enqueue::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
         }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use redrive::engine::EngineError;
 use redrive_policy::{ConfigError, Lang};
 use redrive_store::{StoreError, Trouble as StoreTrouble};
 
@@ -44,6 +45,8 @@ pub(crate) enum Trouble {
     NoStore { path: PathBuf },
     /// The store itself is in trouble.
     Store(StoreError),
+    /// The engine itself is in trouble, which has no words of its own.
+    Engine(EngineError),
     /// No such job.
     NoJob { id: String, store: String },
     /// The job is there and is no dead letter.
@@ -60,6 +63,17 @@ pub(crate) enum Trouble {
     Unwritable { path: PathBuf, source: io::Error },
     /// The runtime cannot be started.
     NoRuntime(io::Error),
+}
+
+impl From<EngineError> for Trouble {
+    fn from(error: EngineError) -> Trouble {
+        match error {
+            EngineError::Store(error) => Trouble::Store(error),
+            EngineError::UnknownPolicy { name, known } => Trouble::UnknownPolicy { written: name, known },
+            EngineError::Io(error) => Trouble::Input(error),
+            other => Trouble::Engine(other),
+        }
+    }
 }
 
 impl From<StoreError> for Trouble {
@@ -91,6 +105,7 @@ impl Trouble {
             | Trouble::Output(_)
             | Trouble::Input(_)
             | Trouble::Store(_)
+            | Trouble::Engine(_)
             | Trouble::Exists { .. }
             | Trouble::Unwritable { .. }
             | Trouble::NoRuntime(_) => Exit::Failed,
@@ -133,6 +148,7 @@ impl Trouble {
             Trouble::Postgres { url } => text(lang, "trouble.postgres", &[("url", &secret::blanked(url))]),
             Trouble::NoStore { path } => text(lang, "trouble.no-store", &[("path", &path.display())]),
             Trouble::Store(error) => store_in_words(error.trouble(), lang),
+            Trouble::Engine(error) => text(lang, "trouble.store.other", &[("why", error)]),
             Trouble::NoJob { id, store } => text(lang, "trouble.no-job", &[("id", id), ("store", store)]),
             Trouble::NoLetter { id, store } => {
                 text(lang, "trouble.no-letter", &[("id", id), ("store", store)])
@@ -184,6 +200,7 @@ impl Trouble {
             Trouble::Store(error) => {
                 Some(say(lang, &format!("trouble.hint.store.{}", store_kind(error.trouble()))))
             }
+            Trouble::Engine(_) => Some(say(lang, "trouble.hint.store.other")),
             Trouble::NoJob { .. } => Some(say(lang, "trouble.hint.no-job")),
             Trouble::NoLetter { id, .. } => Some(text(lang, "trouble.hint.no-letter", &[("id", id)])),
             Trouble::NoLetters { .. } => Some(say(lang, "trouble.hint.no-letters")),

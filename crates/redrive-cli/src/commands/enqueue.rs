@@ -23,9 +23,10 @@ pub(super) fn run(args: &EnqueueArgs, stage: &mut Stage<'_>) -> Result<EnqueuedV
     }
     let (kind, payload) = work(args, stage)?;
     let opened = opened::to_write(stage)?;
+    let engine = opened.engine(&config, stage)?;
     let job = NewJob {
         queue: args.queue.clone().unwrap_or_default(),
-        run_at: args.delay.map(|delay| opened.now.after(delay)),
+        run_at: args.delay.map(|delay| engine.now().after(delay)),
         priority: args.priority.unwrap_or(0),
         unique_key: args.unique.clone(),
         caller_id: args.caller_id.clone(),
@@ -33,11 +34,9 @@ pub(super) fn run(args: &EnqueueArgs, stage: &mut Stage<'_>) -> Result<EnqueuedV
         timeout: args.timeout,
         ..NewJob::new(kind, payload)
     };
-    job.validate()?;
-    let enqueued = opened.wait(opened.store.enqueue(opened.now, vec![job]))?;
+    let enqueued = opened.runtime.block_on(engine.enqueue(job))?;
     opened.wait(opened.store.close())?;
-    let nothing = || StoreError::from(StoreTrouble::Database("no id was answered".to_owned()));
-    Ok(EnqueuedView::new(enqueued.into_iter().next().ok_or_else(nothing)?))
+    Ok(EnqueuedView::new(enqueued))
 }
 
 /// What kind of work, and its payload.

@@ -6,6 +6,8 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
+use redrive::engine::Engine;
+use redrive_policy::Config;
 use redrive_store::{Event, JobRecord, Sqlite, SqliteOptions, Store, StoreError, Timestamp};
 use tokio::runtime::{Builder, Runtime};
 
@@ -79,6 +81,12 @@ impl Opened {
     /// Waits for an answer of the store.
     pub(super) fn wait<T>(&self, answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, Trouble> {
         self.runtime.block_on(answer).map_err(Trouble::Store)
+    }
+
+    /// The engine on this store, with what the configuration says.
+    pub(super) fn engine(&self, config: &Config, stage: &Stage<'_>) -> Result<Engine, Trouble> {
+        let engine = Engine::builder(Arc::clone(&self.store)).config(config).lang(stage.settings.lang);
+        Ok(engine.default_policy(&stage.settings.policy.value).build()?)
     }
 
     /// The job that a person means, by its own id or by that of one of its events.

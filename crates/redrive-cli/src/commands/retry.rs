@@ -1,9 +1,8 @@
 //! `retry ID`: a waiting job runs now, a dead one is put back.
 
-use redrive_policy::Class;
-use redrive_store::{JobState, RunNow};
+use redrive::engine::RetryNow;
 
-use super::{confirm, opened, redrive};
+use super::{confirm, opened};
 use crate::args::RetryArgs;
 use crate::text::text;
 use crate::trouble::Trouble;
@@ -11,31 +10,26 @@ use crate::view::redriven::{RedriveResult, RedrivenItem, RedrivenView};
 use crate::{Exit, Stage};
 
 pub(super) fn run(args: &RetryArgs, stage: &mut Stage<'_>) -> Result<(Option<RedrivenView>, Exit), Trouble> {
+    let config = stage.settings.config()?;
     let opened = opened::to_read(stage)?;
-    let record = opened.job(&args.id)?;
-    let id = record.id;
-    if let JobState::Dead(letter) = &record.state {
+    let engine = opened.engine(&config, stage)?;
+    let id = opened.job(&args.id)?.id;
+    let mut came = opened.runtime.block_on(engine.retry_now(id, args.yes))?;
+    if let RetryNow::Permanent { cause, .. } = &came {
         // What a retry alone does not heal is put back only by somebody who means it.
-        if letter.cause.class() == Class::Permanent && !letter.retryable && !args.yes {
-            let question =
-                text(stage.settings.lang, "ask.permanent", &[("id", &id), ("cause", &letter.cause.name())]);
-            if !confirm(&question, &format!("redrive retry {id}"), stage)? {
-                return Ok((None, Exit::Done));
-            }
+        let question = text(stage.settings.lang, "ask.permanent", &[("id", &id), ("cause", &cause.name())]);
+        if !confirm(&question, &format!("redrive retry {id}"), stage)? {
+            return Ok((None, Exit::Done));
         }
-        let items = redrive::put_back(&opened, vec![id], "manual_retry")?;
-        let exit = if items.iter().all(|item| item.result.is_good()) { Exit::Done } else { Exit::Failed };
-        return Ok((Some(RedrivenView::new(items)), exit));
+        came = opened.runtime.block_on(engine.retry_now(id, true))?;
     }
-    let result = match opened.wait(opened.store.run_now(opened.now, id))? {
-        RunNow::Due => RedriveResult::Due,
-        RunNow::Running => RedriveResult::Running,
-        // It died, ended or went between the two looks.
-        RunNow::Dead | RunNow::Ended => RedriveResult::NotDead,
-        RunNow::Unknown => RedriveResult::NotFound,
+    let result = match came {
+        RetryNow::Due => RedriveResult::Due,
+        RetryNow::Redriven => RedriveResult::Redriven,
+        RetryNow::Running => RedriveResult::Running,
+        RetryNow::Duplicate { .. } => RedriveResult::Duplicate,
+        _ => return Err(Trouble::NoLetter { id: id.to_string(), store: opened.store.location() }),
     };
-    if !result.is_good() {
-        return Err(Trouble::NoLetter { id: id.to_string(), store: opened.store.location() });
-    }
-    Ok((Some(RedrivenView::new(vec![RedrivenItem { id: id.to_string(), result }])), Exit::Done))
+    let exit = if result.is_good() { Exit::Done } else { Exit::Failed };
+    Ok((Some(RedrivenView::new(vec![RedrivenItem { id: id.to_string(), result }])), exit))
 }

@@ -5,10 +5,11 @@
 //! When this process dies, the job is still there, and any worker goes on with it.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::time::Duration;
 
-use redrive::engine::{Engine, EngineError, Shutdown, overrides_to_json};
-use redrive::{CommandSpec, Relay, current_umask};
+use redrive::engine::{CommandExecutor, Engine, EngineError, Shutdown, overrides_to_json};
+use redrive::{CommandSpec, Relay, Wiring, current_umask};
 use redrive_policy::{Report, Verdict, human_duration};
 use redrive_store::{EventStatus, JobId, JobState, LetterReason, NewJob};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -16,7 +17,6 @@ use tokio::time::sleep;
 
 use super::enqueue::EXEC;
 use super::opened::{self, Opened};
-use super::passing::Passing;
 use super::signals::Signals;
 use super::told::{End, Failed, Told};
 use crate::args::RunArgs;
@@ -89,13 +89,17 @@ async fn attempts(
     stage: &mut Stage<'_>,
 ) -> Result<(JobId, Option<Told>, Option<i32>), Trouble> {
     let relay = Relay::new();
+    let wired = {
+        let relay = relay.clone();
+        CommandExecutor::wired(move || Wiring::passed_through(relay.clone()))
+    };
     let mut signals = Signals::listen().map_err(Trouble::NoRuntime)?;
     let (teller, mut told) = unbounded_channel();
     let worker = engine
         .worker()
         .reserved_only()
         .concurrency(1)
-        .executor(EXEC, Passing::through(relay.clone()))
+        .executor(EXEC, Arc::new(wired))
         .observe(move |report| {
             // Nobody listens only when this process is on its way out.
             let _ = teller.send(Told::of(report));
@@ -156,8 +160,7 @@ fn between(attempt: &Told, stage: &mut Stage<'_>) {
         &[
             ("n", &attempt.attempt),
             ("what", &failed.what(lang)),
-            ("cause", &failed.cause.name()),
-            ("rule", &failed.rule),
+            ("cause", &failed.cause(lang)),
             ("delay", &human_duration(*delay)),
             ("retry", &failed.retry),
             ("max", &failed.max),
@@ -221,8 +224,7 @@ fn dead(
             ("id", &id),
             ("n", &attempt),
             ("what", &failed.what(lang)),
-            ("cause", &failed.cause.name()),
-            ("rule", &failed.rule),
+            ("cause", &failed.cause(lang)),
         ],
     );
     stage.talk.narrate(&what);

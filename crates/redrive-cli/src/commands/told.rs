@@ -9,6 +9,7 @@ use redrive_store::{Ending, FailedAttempt, JobId, LetterReason};
 
 use crate::escape::beginning;
 use crate::text::text;
+use crate::view::story::cause_by;
 
 /// What is quoted of an error's words.
 const WORDS: usize = 160;
@@ -37,7 +38,7 @@ pub(super) enum End {
 #[derive(Debug, Clone)]
 pub(super) struct Failed {
     pub(super) cause: Cause,
-    pub(super) rule: String,
+    rule: String,
     pub(super) exit_code: Option<i32>,
     /// The retry that follows, and how many there are.
     pub(super) retry: u32,
@@ -70,6 +71,11 @@ impl Failed {
             Lang::En => &self.en,
             Lang::Ja => &self.ja,
         }
+    }
+
+    /// What it was found to be, and by which rule.
+    pub(super) fn cause(&self, lang: Lang) -> String {
+        cause_by(self.cause, &self.rule, lang)
     }
 
     /// All that it said, redacted.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use redrive::engine::{CommandExecutor, Engine, HttpExecutor, Shutdown};
+use redrive::engine::{CommandExecutor, Engine, Shutdown};
 use redrive_policy::human_duration;
 use tokio::sync::mpsc::unbounded_channel;
 
-use super::enqueue::{EXEC, HTTP};
+use super::enqueue::EXEC;
 use super::opened;
 use super::signals::Signals;
 use super::told::{End, Told};
@@ -36,7 +36,6 @@ async fn work(engine: &Engine, args: &WorkArgs, stage: &mut Stage<'_>) -> Result
         .queues(args.queue.iter().cloned())
         .concurrency(args.concurrency)
         .executor(EXEC, Arc::new(CommandExecutor::captured()))
-        .executor(HTTP, Arc::new(HttpExecutor::new()))
         .observe(move |report| {
             // Nobody listens only when this process is on its way out.
             let _ = teller.send(Told::of(report));
@@ -93,8 +92,7 @@ fn tell(attempt: &Told, stage: &mut Stage<'_>) {
                 who[1],
                 who[2],
                 ("what", &failed.what(lang)),
-                ("cause", &failed.cause.name()),
-                ("rule", &failed.rule),
+                ("cause", &failed.cause(lang)),
                 ("delay", &human_duration(*delay)),
             ],
         ),
@@ -106,8 +104,7 @@ fn tell(attempt: &Told, stage: &mut Stage<'_>) {
                 who[1],
                 who[2],
                 ("what", &failed.what(lang)),
-                ("cause", &failed.cause.name()),
-                ("rule", &failed.rule),
+                ("cause", &failed.cause(lang)),
                 ("why", &say(lang, &format!("letter.reason.{}", reason.name()))),
             ],
         ),

@@ -1,12 +1,12 @@
 //! Dead letters: the list, with the fields that other programs rely on (R-D5), and one letter for a person.
 
-use redrive_policy::{Cause, ErrorCategory, FailureType};
+use redrive_policy::{Cause, ErrorCategory, FailureType, Lang};
 use redrive_store::{DeadLetter, LetterReason, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::moment::{ago, date_time};
-use super::story::{Attempt, attempts_table};
+use super::story::{Attempt, attempts_table, cause_by};
 use super::{Align, Block, Page, Reader, Span, Table, Tone};
 use crate::escape::beginning;
 use crate::text::{say, text};
@@ -79,6 +79,15 @@ impl LetterView {
         }
     }
 
+    /// What the failure said; where it said nothing, how it ended.
+    fn said(&self, chars: usize, lang: Lang) -> String {
+        let message = self.error_message.trim();
+        match self.context.get("exit_code").and_then(Value::as_i64) {
+            Some(code) if message.is_empty() => text(lang, "story.exit-code", &[("code", &code)]),
+            _ => beginning(message, chars),
+        }
+    }
+
     fn retries(&self) -> String {
         format!("{}/{}", self.retry_count, self.max_retries)
     }
@@ -125,7 +134,7 @@ impl DeadLettersView {
                 Span::new(ago(item.timestamp, self.now, lang), Tone::Dim),
                 Span::new(item.cause.name(), tone),
                 Span::plain(item.retries()),
-                Span::plain(beginning(item.error_message.trim(), MESSAGE_CHARS)),
+                Span::plain(item.said(MESSAGE_CHARS, lang)),
             ];
             if reader.verbose {
                 row.insert(2, Span::plain(item.queue.clone()));
@@ -190,13 +199,12 @@ impl DeadLetterView {
             .last()
             .and_then(|attempt| attempt.reasoning(lang))
             .map_or_else(|| say(lang, &format!("letter.reason.{}", letter.reason.name())), ToOwned::to_owned);
-        let error = beginning(letter.error_message.trim(), WHOLE_MESSAGE_CHARS);
+        let error = letter.said(WHOLE_MESSAGE_CHARS, lang);
         vec![
             Block::Text(vec![Span::new(what, Tone::Bad)]),
             Block::Text(vec![
-                Span::new(letter.cause.name(), Tone::Strong),
-                Span::new(format!(" ({})", letter.rule), Tone::Dim),
-                Span::plain(format!(": {error}")),
+                Span::new(cause_by(letter.cause.name(), &letter.rule, lang), Tone::Strong),
+                Span::plain(if error.is_empty() { error } else { format!(": {error}") }),
             ]),
             Block::Text(vec![Span::plain(why)]),
         ]

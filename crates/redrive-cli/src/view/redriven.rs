@@ -51,37 +51,36 @@ impl RedriveResult {
 #[derive(Debug, Serialize)]
 pub(crate) struct RedrivenView {
     pub(crate) schema: &'static str,
-    pub(crate) redriven: usize,
-    pub(crate) failed: usize,
+    pub(crate) redriven: u64,
+    pub(crate) failed: u64,
     pub(crate) items: Vec<RedrivenItem>,
 }
 
-/// More lines than this are only counted.
-const SHOWN: usize = 20;
-
 impl RedrivenView {
     pub(crate) fn new(items: Vec<RedrivenItem>) -> RedrivenView {
-        let redriven = items.iter().filter(|item| item.result.is_good()).count();
-        RedrivenView { schema: "redrive/redriven.v1", redriven, failed: items.len() - redriven, items }
+        let (good, bad): (Vec<&RedrivenItem>, Vec<&RedrivenItem>) =
+            items.iter().partition(|item| item.result.is_good());
+        let count = |items: Vec<_>| u64::try_from(items.len()).unwrap_or(u64::MAX);
+        let (redriven, failed) = (count(good), count(bad));
+        RedrivenView { schema: "redrive/redriven.v1", redriven, failed, items }
+    }
+
+    /// So many that nobody wants to see each of them.
+    pub(crate) fn counted(redriven: u64, failed: u64) -> RedrivenView {
+        RedrivenView { schema: "redrive/redriven.v1", redriven, failed, items: Vec::new() }
     }
 }
 
 impl Page for RedrivenView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
         let lang = reader.lang;
-        // What went well is said shortly when there is much of it; what did not is always said.
-        let few = self.items.len() <= SHOWN || reader.verbose;
-        let mut blocks: Vec<Block> = self
-            .items
-            .iter()
-            .filter(|item| few || !item.result.is_good())
-            .map(|item| {
-                let key = format!("redriven.{}", item.result.name());
-                let tone = if item.result.is_good() { Tone::Good } else { Tone::Bad };
-                Block::Text(vec![Span::new(text(lang, &key, &[("id", &item.id)]), tone)])
-            })
-            .collect();
-        if self.items.len() > 1 {
+        let line = |item: &RedrivenItem| {
+            let key = format!("redriven.{}", item.result.name());
+            let tone = if item.result.is_good() { Tone::Good } else { Tone::Bad };
+            Block::Text(vec![Span::new(text(lang, &key, &[("id", &item.id)]), tone)])
+        };
+        let mut blocks: Vec<Block> = self.items.iter().map(line).collect();
+        if self.items.len() != 1 {
             let counts = text(lang, "redriven.counts", &[("n", &self.redriven), ("failed", &self.failed)]);
             blocks.push(Block::Text(vec![Span::new(counts, Tone::Strong)]));
         }

@@ -155,6 +155,14 @@ pub(crate) const fn tone(status: EventStatus) -> Tone {
     }
 }
 
+/// A cause and the rule that found it; where no rule matched there is none to name.
+pub(crate) fn cause_by(cause: impl std::fmt::Display, rule: &str, lang: Lang) -> String {
+    match rule {
+        "" | "unknown" => cause.to_string(),
+        rule => text(lang, "decision.cause-by", &[("cause", &cause), ("rule", &rule)]),
+    }
+}
+
 /// What kind of event, in words where it is one of ours.
 pub(crate) fn type_in_words(event_type: &str, lang: Lang) -> String {
     find(lang, &format!("event.type.{event_type}")).unwrap_or(event_type).to_owned()
@@ -344,13 +352,11 @@ fn why(attempt: &Attempt, event: &Event, reader: Reader) -> Vec<Block> {
         (Some(exit), false) => format!("{exit}: {message}"),
         (None, _) => message,
     };
-    let rule = attempt.rule.as_ref().map(|rule| format!(" ({rule})")).unwrap_or_default();
-    let mut blocks = vec![Block::Text(vec![
-        Span::plain(INDENT),
-        Span::new(attempt.cause.clone().unwrap_or_default(), Tone::Strong),
-        Span::new(rule, Tone::Dim),
-        Span::plain(format!(": {said}")),
-    ])];
+    let cause = attempt.cause.as_deref().unwrap_or_default();
+    let cause = cause_by(cause, attempt.rule.as_deref().unwrap_or_default(), lang);
+    let said = if said.is_empty() { said } else { format!(": {said}") };
+    let mut blocks =
+        vec![Block::Text(vec![Span::plain(INDENT), Span::new(cause, Tone::Strong), Span::plain(said)])];
     if let Some(reasoning) = attempt.reasoning(lang) {
         blocks.push(Block::Text(vec![Span::plain(format!("{INDENT}{reasoning}"))]));
     }
