@@ -18,7 +18,7 @@ use redrive_policy::{Cause, Lang};
 pub(crate) use jobs::{EnqueueArgs, RunArgs, WorkArgs};
 pub(crate) use look::{DlqCommand, DlqListArgs, EventsArgs, RedriveArgs, RetryArgs, StoreCommand};
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyFlags};
-pub(crate) use value::{BadValue, Header, JobRef, Since};
+pub(crate) use value::{BadValue, JobRef, Since};
 
 /// The most delays that `policy delays` computes.
 pub(crate) const MAX_COUNT: u64 = 10_000;

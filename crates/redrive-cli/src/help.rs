@@ -198,6 +198,12 @@ fn usage(error: &clap::Error, lang: Lang) -> Trouble {
             let prior = error.get(ContextKind::PriorArg).map(all).unwrap_or_default();
             (text(lang, "usage.conflict", &[("arg", &arg), ("other", &prior)]), see_help())
         }
+        ErrorKind::WrongNumberOfValues | ErrorKind::TooFewValues => {
+            let count = |kind| error.get(kind).map(first).unwrap_or_default();
+            let expected = count(ContextKind::ExpectedNumValues);
+            let given = count(ContextKind::ActualNumValues);
+            (text(lang, "usage.values", &[("arg", &arg), ("n", &expected), ("given", &given)]), see_help())
+        }
         ErrorKind::InvalidUtf8 => (say(lang, "usage.not-utf8"), see_help()),
         _ => {
             let rendered = error.render().to_string();

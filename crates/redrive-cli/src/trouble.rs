@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use redrive::BadCall;
 use redrive::engine::EngineError;
 use redrive_policy::{ConfigError, Lang};
 use redrive_store::{StoreError, Trouble as StoreTrouble};
@@ -43,6 +44,8 @@ pub(crate) enum Trouble {
     Postgres { url: String },
     /// There is no store to look at.
     NoStore { path: PathBuf },
+    /// The store cannot be opened.
+    Opening { path: PathBuf, error: StoreError },
     /// The store itself is in trouble.
     Store(StoreError),
     /// The engine itself is in trouble, which has no words of its own.
@@ -55,6 +58,8 @@ pub(crate) enum Trouble {
     NoLetters { store: String },
     /// It must be confirmed, and nobody is there to ask.
     NeedsYes { what: String, command: String },
+    /// `--http` names a call that nobody can make.
+    BadCall(BadCall),
     /// `--payload` is no JSON.
     BadPayload(serde_json::Error),
     /// A file that would be overwritten.
@@ -92,6 +97,7 @@ impl Trouble {
             | Trouble::BadStore { .. }
             | Trouble::Postgres { .. }
             | Trouble::NeedsYes { .. }
+            | Trouble::BadCall(_)
             | Trouble::BadPayload(_) => Exit::Usage,
             Trouble::NoSuchPolicy { .. }
             | Trouble::NoConfig
@@ -104,6 +110,7 @@ impl Trouble {
             | Trouble::BrokenConfig(_)
             | Trouble::Output(_)
             | Trouble::Input(_)
+            | Trouble::Opening { .. }
             | Trouble::Store(_)
             | Trouble::Engine(_)
             | Trouble::Exists { .. }
@@ -147,6 +154,11 @@ impl Trouble {
             Trouble::BadStore { url } => text(lang, "trouble.bad-store", &[("url", &secret::blanked(url))]),
             Trouble::Postgres { url } => text(lang, "trouble.postgres", &[("url", &secret::blanked(url))]),
             Trouble::NoStore { path } => text(lang, "trouble.no-store", &[("path", &path.display())]),
+            Trouble::Opening { path, error } => {
+                let words = store_in_words(error.trouble(), lang);
+                let path = path.display().to_string();
+                if words.contains(&path) { words } else { format!("{path}: {words}") }
+            }
             Trouble::Store(error) => store_in_words(error.trouble(), lang),
             Trouble::Engine(error) => text(lang, "trouble.store.other", &[("why", error)]),
             Trouble::NoJob { id, store } => text(lang, "trouble.no-job", &[("id", id), ("store", store)]),
@@ -155,6 +167,7 @@ impl Trouble {
             }
             Trouble::NoLetters { store } => text(lang, "trouble.no-letters", &[("store", store)]),
             Trouble::NeedsYes { what, .. } => text(lang, "trouble.needs-yes", &[("what", what)]),
+            Trouble::BadCall(error) => call_in_words(error, lang),
             Trouble::BadPayload(error) => text(lang, "trouble.bad-payload", &[("error", error)]),
             Trouble::Exists { path } => text(lang, "trouble.exists", &[("path", &path.display())]),
             Trouble::Unwritable { path, source } => text(
@@ -197,7 +210,7 @@ impl Trouble {
             Trouble::BadStore { .. } => Some(say(lang, "trouble.hint.bad-store")),
             Trouble::Postgres { .. } => Some(say(lang, "trouble.hint.postgres")),
             Trouble::NoStore { .. } => Some(say(lang, "trouble.hint.store.missing")),
-            Trouble::Store(error) => {
+            Trouble::Store(error) | Trouble::Opening { error, .. } => {
                 Some(say(lang, &format!("trouble.hint.store.{}", store_kind(error.trouble()))))
             }
             Trouble::Engine(_) => Some(say(lang, "trouble.hint.store.other")),
@@ -207,12 +220,25 @@ impl Trouble {
             Trouble::NeedsYes { command, .. } => {
                 Some(text(lang, "trouble.hint.needs-yes", &[("command", command)]))
             }
+            Trouble::BadCall(_) => Some(say(lang, "trouble.hint.bad-call")),
             Trouble::BadPayload(_) => Some(say(lang, "trouble.hint.bad-payload")),
             Trouble::Exists { .. } => Some(say(lang, "trouble.hint.exists")),
             Trouble::Unwritable { .. } => Some(say(lang, "trouble.hint.unwritable")),
             Trouble::NoRuntime(_) => Some(say(lang, "trouble.hint.no-runtime")),
         }
     }
+}
+
+fn call_in_words(error: &BadCall, lang: Lang) -> String {
+    let (key, what): (_, &dyn std::fmt::Display) = match error {
+        BadCall::Method(method) => ("method", method),
+        BadCall::Url(why) => ("url", why),
+        BadCall::HeaderName(name) => ("header-name", name),
+        BadCall::HeaderValue(name) => ("header-value", name),
+        BadCall::NotYours(name) => ("not-yours", name),
+        BadCall::Form(_) | BadCall::Base64(_) => ("other", error),
+    };
+    text(lang, &format!("trouble.call.{key}"), &[("what", what)])
 }
 
 /// The kinds of trouble that a store gives, as the last part of a key.

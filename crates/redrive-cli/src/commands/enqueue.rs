@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use redrive::{CommandSpec, current_umask};
+use redrive::{CommandSpec, HttpSpec, current_umask};
 use redrive_store::{MAX_PAYLOAD_BYTES, NewJob, Refusal, StoreError, Trouble as StoreTrouble};
 
 use super::opened;
@@ -53,8 +53,18 @@ fn work(args: &EnqueueArgs, stage: &mut Stage<'_>) -> Result<(String, Vec<u8>), 
         };
         return Ok((EXEC.to_owned(), spec.to_payload()));
     }
-    let _body = args.body.as_deref().map(|body| read_body(body, stage)).transpose()?;
-    Ok((HTTP.to_owned(), Vec::new()))
+    let [method, url] = args.http.as_slice() else {
+        // clap takes two values or none.
+        return Ok((HTTP.to_owned(), Vec::new()));
+    };
+    let spec = HttpSpec {
+        headers: args.header.iter().map(|header| (header.name.clone(), header.value.clone())).collect(),
+        body: args.body.as_deref().map(|body| read_body(body, stage)).transpose()?,
+        ..HttpSpec::new(method.to_uppercase(), url)
+    };
+    // What cannot be sent now cannot be sent later.
+    spec.validate().map_err(Trouble::BadCall)?;
+    Ok((HTTP.to_owned(), spec.to_payload()))
 }
 
 /// The body of a call: the text itself, a file's, or all of stdin.

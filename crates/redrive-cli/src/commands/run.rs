@@ -38,7 +38,8 @@ pub(super) fn run(args: &RunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble
     match try_run(args, stage) {
         Err(trouble) if trouble.exit() != Exit::Usage => {
             stage.talk.trouble(&trouble);
-            if matches!(trouble, Trouble::Store(_)) {
+            // Nothing has run yet, and somebody may not want to wait for the store.
+            if matches!(trouble, Trouble::Opening { .. } | Trouble::Unwritable { .. }) {
                 let command = in_words(&args.command);
                 stage.talk.hint(&text(stage.settings.lang, "trouble.hint.run-without", &[("command", &command)]));
             }

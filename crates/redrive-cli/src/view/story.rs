@@ -126,8 +126,9 @@ pub(crate) fn attempts_table(attempts: &[Attempt], reader: Reader) -> Table {
     }
 }
 
+/// The attempt that an event is about; none before the first.
 fn number_in(event: &Event) -> Option<u64> {
-    event.data.get("attempt").and_then(serde_json::Value::as_u64)
+    event.data.get("attempt").and_then(serde_json::Value::as_u64).filter(|number| *number > 0)
 }
 
 /// The decision that an event carries.
@@ -208,7 +209,8 @@ impl StoryView {
     pub(crate) fn new(record: &JobRecord, events: Vec<Event>, now: Timestamp) -> StoryView {
         let job = record.job.as_ref();
         let history = Attempt::all(&events);
-        let last = history.last().map_or(0, |attempt| attempt.attempt);
+        // A job that was put back counts from one again; its story counts them all.
+        let ended = u64::try_from(history.len()).unwrap_or(u64::MAX);
         let word = |name: &str| {
             let mut data = events.iter().map(|event| &event.data);
             data.find_map(|data| data.get(name).and_then(|value| value.as_str()).map(ToOwned::to_owned))
@@ -222,7 +224,7 @@ impl StoryView {
             source: job.map(|job| job.source.clone()).or_else(|| events.first().map(|e| e.source.clone())),
             policy: job.and_then(|job| job.policy.clone()),
             caller_id: job.and_then(|job| job.caller_id.clone()),
-            attempts: u64::from(record.attempts).max(last),
+            attempts: u64::from(record.attempts).max(ended),
             retry_count: record.retries,
             next_run_at: match &record.state {
                 JobState::Ready { run_at, .. } => Some(*run_at),
