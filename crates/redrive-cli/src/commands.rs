@@ -90,7 +90,9 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         StoredCommand::Run(args) => run::run(&args, stage),
         StoredCommand::Work(args) => work::run(&args, stage),
         StoredCommand::Export { file } => export::run(file.as_deref(), stage),
-        StoredCommand::Import { files } => import::run(&files, stage).and_then(|(view, exit)| shown(&view, exit, stage)),
+        StoredCommand::Import { files } => {
+            import::run(&files, stage).and_then(|(view, exit)| shown(&view, exit, stage))
+        }
         StoredCommand::Enqueue(args) => {
             enqueue::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
         }

@@ -15,7 +15,9 @@ fn main() -> ExitCode {
         stdin_is_terminal: stdin.is_terminal(),
         stdout_is_terminal: stdout.is_terminal(),
         stderr_is_terminal: stderr.is_terminal(),
-        width: terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0)),
+        width: terminal_size::terminal_size_of(&stdout)
+            .or_else(|| terminal_size::terminal_size_of(&stderr))
+            .map(|(width, _)| usize::from(width.0)),
         stdin: &mut stdin,
         stdout: &mut stdout,
         stderr: &mut stderr,

@@ -83,7 +83,8 @@ fn a_payload_too_large_is_refused() {
 fn files_that_are_no_stores_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let garbage = b"this is no database at all, but it is long enough to be taken for the header of one, as it is read";
+    let garbage =
+        b"this is no database at all, but it is long enough to be taken for the header of one, as it is read";
     std::fs::write(path("garbage.db"), garbage).unwrap();
     std::fs::create_dir(path("folder.db")).unwrap();
     let newer = newer_store();
@@ -93,11 +94,16 @@ fn files_that_are_no_stores_are_left_alone() {
         (path("garbage.db").join("inside.db"), "garbage.db"),
         (newer.path.clone(), "written by a newer redrive"),
     ] {
-        for command in ["status", "dlq", "explain 1", "enqueue --kind k --payload {}", "store check", "store migrate"] {
+        for command in
+            ["status", "dlq", "explain 1", "enqueue --kind k --payload {}", "store check", "store migrate"]
+        {
             for lang in ["en", "ja"] {
                 let ran = line(&format!("{command} --lang {lang} --store sqlite:{}", store.display())).run();
                 assert!([1, 3].contains(&ran.code), "{command}: {ran}");
-                assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains("\nhint: "), "{command}: {ran}");
+                assert!(
+                    ran.stderr.starts_with("error: ") && ran.stderr.contains("\nhint: "),
+                    "{command}: {ran}"
+                );
                 if lang == "en" && ran.code == 1 {
                     assert!(ran.stderr.contains(words), "{command}: {ran}");
                 }

@@ -210,7 +210,10 @@ fn redriving_has_its_exit_codes() {
         match redriven {
             Some(n) => {
                 let document: Value = serde_json::from_str(&ran.stdout).unwrap();
-                assert_eq!((&document["schema"], &document["redriven"]), (&"redrive/redriven.v1".into(), &n.into()));
+                assert_eq!(
+                    (&document["schema"], &document["redriven"]),
+                    (&"redrive/redriven.v1".into(), &n.into())
+                );
             }
             None => assert!(ran.stderr.contains("hint: "), "{command}: {ran}"),
         }
@@ -239,7 +242,9 @@ fn a_person_is_asked() {
 fn a_backup_is_a_store() {
     let store = seeded();
     let copy = store.folder.path().join("copy.db");
-    let backup = || redrive(["store", "backup", copy.to_str().unwrap(), "--store", store.path.to_str().unwrap()]).run();
+    let backup = || {
+        redrive(["store", "backup", copy.to_str().unwrap(), "--store", store.path.to_str().unwrap()]).run()
+    };
     assert_eq!(backup().code, 0);
     let again = backup();
     assert!(again.code == 1 && again.stderr.contains("exists already"), "{again}");

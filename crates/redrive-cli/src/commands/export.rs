@@ -29,10 +29,14 @@ pub(super) fn run(file: Option<&Path>, stage: &mut Stage<'_>) -> Result<Exit, Tr
         _ => Trouble::Unwritable { path: file.to_owned(), source },
     };
     // Nothing that is there is overwritten.
-    let new = OpenOptions::new().write(true).create_new(true).open(stage.cwd.join(file)).map_err(unwritable)?;
+    let new =
+        OpenOptions::new().write(true).create_new(true).open(stage.cwd.join(file)).map_err(unwritable)?;
     let mut out = BufWriter::new(new);
     let written = write(&opened, &engine, &mut out, unwritable)?;
-    out.into_inner().map_err(io::IntoInnerError::into_error).and_then(|new| new.sync_all()).map_err(unwritable)?;
+    out.into_inner()
+        .map_err(io::IntoInnerError::into_error)
+        .and_then(|new| new.sync_all())
+        .map_err(unwritable)?;
     let line = text(stage.settings.lang, "store.exported", &[("n", &written), ("file", &file.display())]);
     stage.talk.note(&line);
     Ok(Exit::Done)

@@ -28,11 +28,12 @@ pub(super) fn run(files: &[PathBuf], stage: &mut Stage<'_>) -> Result<(ImportedV
     let mut view = ImportedView { schema: "redrive/imported.v1", added: 0, known: 0, kept_aside: 0 };
     for (file, mut reader) in readers {
         let options = ImportOptions { origin: file.display().to_string(), ..ImportOptions::default() };
-        let imported =
-            opened.runtime.block_on(engine.import_events(&mut reader, &options)).map_err(|error| match error {
+        let imported = opened.runtime.block_on(engine.import_events(&mut reader, &options)).map_err(
+            |error| match error {
                 EngineError::Io(source) => Trouble::Unreadable { path: file.clone(), source },
                 other => other.into(),
-            })?;
+            },
+        )?;
         view.added += imported.added;
         view.known += imported.known;
         view.kept_aside += imported.bad;

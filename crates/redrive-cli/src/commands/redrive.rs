@@ -11,7 +11,10 @@ use crate::trouble::Trouble;
 use crate::view::redriven::{RedriveResult, RedrivenItem, RedrivenView};
 use crate::{Exit, Stage};
 
-pub(super) fn run(args: &RedriveArgs, stage: &mut Stage<'_>) -> Result<(Option<RedrivenView>, Exit), Trouble> {
+pub(super) fn run(
+    args: &RedriveArgs,
+    stage: &mut Stage<'_>,
+) -> Result<(Option<RedrivenView>, Exit), Trouble> {
     let config = stage.settings.config()?;
     let opened = opened::to_read(stage)?;
     let engine = opened.engine(&config, stage)?;

@@ -20,7 +20,6 @@ use super::opened::{self, Opened};
 use super::signals::Signals;
 use super::told::{End, Failed, Told};
 use crate::args::RunArgs;
-use crate::escape::beginning;
 use crate::text::text;
 use crate::trouble::Trouble;
 use crate::view::enqueued::EnqueuedView;
@@ -41,7 +40,11 @@ pub(super) fn run(args: &RunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             // Nothing has run yet, and somebody may not want to wait for the store.
             if matches!(trouble, Trouble::Opening { .. } | Trouble::Unwritable { .. }) {
                 let command = in_words(&args.command);
-                stage.talk.hint(&text(stage.settings.lang, "trouble.hint.run-without", &[("command", &command)]));
+                stage.talk.hint(&text(
+                    stage.settings.lang,
+                    "trouble.hint.run-without",
+                    &[("command", &command)],
+                ));
             }
             Ok(Exit::Command(OUR_FAULT))
         }
@@ -77,7 +80,7 @@ fn try_run(args: &RunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
         return Ok(Exit::Done);
     }
     let (id, last, signal) = opened.runtime.block_on(attempts(&engine, job, stage))?;
-    let ended = end(id, last.as_ref(), signal, &opened, args, stage);
+    let ended = end(id, last.as_ref(), signal, &opened, stage);
     // What was acknowledged is safe; closing only tidies up.
     let _ = opened.wait(opened.store.close());
     ended
@@ -155,16 +158,16 @@ async fn cancel(engine: &Engine, id: JobId, relay: &Relay) -> Result<(), EngineE
 fn between(attempt: &Told, stage: &mut Stage<'_>) {
     let End::Retrying { failed, delay } = &attempt.end else { return };
     let lang = stage.settings.lang;
+    let next = attempt.attempt.saturating_add(1);
     let line = text(
         lang,
         "run.failed",
         &[
-            ("n", &attempt.attempt),
             ("what", &failed.what(lang)),
             ("cause", &failed.cause(lang)),
             ("delay", &human_duration(*delay)),
-            ("retry", &failed.retry),
-            ("max", &failed.max),
+            ("n", &next),
+            ("all", &next.saturating_add(failed.max.saturating_sub(failed.retry))),
         ],
     );
     stage.talk.narrate(&line);
@@ -176,7 +179,6 @@ fn end(
     last: Option<&Told>,
     signal: Option<i32>,
     opened: &Opened,
-    args: &RunArgs,
     stage: &mut Stage<'_>,
 ) -> Result<Exit, Trouble> {
     let lang = stage.settings.lang;
@@ -184,7 +186,7 @@ fn end(
         return Ok(Exit::Command(code(*exit_code, 0)));
     }
     if let Some(Told { end: End::Dead { failed, reason }, attempt, .. }) = last {
-        dead(id, *attempt, failed, *reason, args, stage)?;
+        dead(id, *attempt, failed, *reason, stage)?;
         return Ok(Exit::Command(code(failed.exit_code, 1)));
     }
     if let Some(signal) = signal {
@@ -214,35 +216,25 @@ fn dead(
     attempt: u32,
     failed: &Failed,
     reason: LetterReason,
-    args: &RunArgs,
     stage: &mut Stage<'_>,
 ) -> Result<(), Trouble> {
     let lang = stage.settings.lang;
     let what = text(
         lang,
         "run.dead",
-        &[
-            ("id", &id),
-            ("n", &attempt),
-            ("what", &failed.what(lang)),
-            ("cause", &failed.cause(lang)),
-        ],
+        &[("id", &id), ("n", &attempt), ("what", &failed.what(lang)), ("cause", &failed.cause(lang))],
     );
     stage.talk.narrate(&what);
     stage.talk.narrate(&text(lang, "run.why", &[("why", &failed.why(lang))]));
     // Only what the policy leaves out can be added to it; what a rule forbids cannot.
-    let found = stage.settings.config()?.classifier().explain(&Report {
-        exit_code: failed.exit_code,
-        ..Report::text(failed.message())
-    });
+    let found = stage
+        .settings
+        .config()?
+        .classifier()
+        .explain(&Report { exit_code: failed.exit_code, ..Report::text(failed.message()) });
     let forbidden = found.failure.verdict == Verdict::No && found.failure.cause == failed.cause;
     let next = if reason == LetterReason::NonRetryable && !forbidden {
-        let command = beginning(&in_words(&args.command), 60);
-        text(
-            lang,
-            "run.next-all-the-same",
-            &[("id", &id), ("cause", &failed.cause.name()), ("command", &command)],
-        )
+        text(lang, "run.next-anyway", &[("id", &id), ("cause", &failed.cause.name())])
     } else {
         text(lang, "run.next", &[("id", &id)])
     };
@@ -260,7 +252,11 @@ fn in_words(command: &[OsString]) -> String {
     let word = |word: &OsString| {
         let word = word.to_string_lossy().into_owned();
         let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,".contains(c);
-        if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
     };
     command.iter().map(word).collect::<Vec<_>>().join(" ")
 }

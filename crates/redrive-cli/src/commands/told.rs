@@ -26,10 +26,21 @@ pub(super) struct Told {
 /// How it ended.
 #[derive(Debug, Clone)]
 pub(super) enum End {
-    Succeeded { took: Duration, exit_code: Option<i32> },
-    Retrying { failed: Failed, delay: Duration },
-    Dead { failed: Failed, reason: LetterReason },
-    Cancelled { exit_code: Option<i32> },
+    Succeeded {
+        took: Duration,
+        exit_code: Option<i32>,
+    },
+    Retrying {
+        failed: Failed,
+        delay: Duration,
+    },
+    Dead {
+        failed: Failed,
+        reason: LetterReason,
+    },
+    Cancelled {
+        exit_code: Option<i32>,
+    },
     /// Put off or given back: nothing that was counted.
     Uncounted,
 }
@@ -89,7 +100,9 @@ impl Failed {
         let words = beginning(self.message.lines().next().unwrap_or_default().trim(), WORDS);
         match self.exit_code {
             Some(124) if self.cause == Cause::Timeout => text(lang, "run.timed-out", &[]),
-            Some(code) if self.error_type == "ExitStatus" => text(lang, "story.exit-code", &[("code", &code)]),
+            Some(code) if self.error_type == "ExitStatus" => {
+                text(lang, "story.exit-code", &[("code", &code)])
+            }
             _ if words.is_empty() => self.error_type.clone(),
             _ => words,
         }

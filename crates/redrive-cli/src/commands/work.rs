@@ -49,7 +49,11 @@ async fn work(engine: &Engine, args: &WorkArgs, stage: &mut Stage<'_>) -> Result
     let shutdown = Shutdown::new();
     {
         let working = async {
-            if args.until_empty { worker.run_until_empty(&shutdown).await } else { worker.run(&shutdown).await }
+            if args.until_empty {
+                worker.run_until_empty(&shutdown).await
+            } else {
+                worker.run(&shutdown).await
+            }
         };
         let mut working = std::pin::pin!(working);
         loop {
