@@ -20,7 +20,7 @@
 //! # });
 //! ```
 //!
-//! Work that must survive the process is the durable [`engine`]'s (feature `engine`): jobs, workers, dead letters and
+//! Work that must survive the process is the durable `engine`'s (feature `engine`): jobs, workers, dead letters and
 //! the event stream on a store.
 //!
 //! # Features
