@@ -28,6 +28,10 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
     [
         // scheme://user:password@host; the password may hold slashes and at-signs, the last one ends it.
         (r"(?i)\b([a-z][a-z0-9+.-]*://[^\s:/@?#]{0,256}):[^\s?#]{1,512}@", "${1}:[redacted]@"),
+        // scheme://token@host: too long for a name.
+        (r"(?i)\b([a-z][a-z0-9+.-]*://)[^\s:/@?#]{16,512}@", "${1}[redacted]@"),
+        // Words that are a secret only in the query of an address.
+        (r"(?i)([?&](?:key|code)=)[^\s&#\x22']+", "${1}[redacted]"),
         (r"(?i)\b(authorization|proxy-authorization)(\\?[\x22']?\s*[:=]\s*)[^\r\n,;}]+", "${1}${2}[redacted]"),
         (r"(?i)\b(bearer|basic|token|apikey)\s+[A-Za-z0-9._~+/=-]{12,}", "${1} [redacted]"),
         (pair.as_str(), "${1}[redacted]"),
@@ -107,7 +111,7 @@ mod tests {
     /// R-T8: no secret in a message.
     #[test]
     fn secrets_are_blanked_whatever_they_stand_in() {
-        assert_eq!(PATTERNS.len(), 11, "a pattern does not compile");
+        assert_eq!(PATTERNS.len(), 13, "a pattern does not compile");
         for (text, secret) in [
             ("Authorization: Bearer abcdef0123456789", "abcdef0123456789"),
             ("curl -H 'authorization: token 0123456789abcdef'", "0123456789abcdef"),
@@ -137,6 +141,9 @@ mod tests {
             ("invalid key sk-proj-abcdefghijkl", "abcdefghijkl"),
             ("token ghp_0123456789abcdef0123", "ghp_"),
             ("https://user:pa55@example.com/x", "pa55"),
+            ("https://hunter2hunter2hunter2@git.example.com/x.git", "hunter2"),
+            ("https://maps.example.com/geo?key=hunter2&q=1", "hunter2"),
+            ("https://x.example/callback?state=1&code=hunter2", "hunter2"),
             ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln", "eyJzdWIi"),
             ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "MIIE"),
         ] {
@@ -158,6 +165,7 @@ mod tests {
             "https://example.com:8080/path?x=1",
             "password authentication failed for user \"app\"",
             "compass: north, bypass = on",
+            "ssh://git@example.com/x.git: exit code=3, key=17",
         ] {
             assert_eq!(redact(text), text);
         }

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 /// How much of a command's output, or of an answer's body, is kept with an attempt.
+#[cfg(any(feature = "exec", feature = "http-call", test))]
 pub(crate) const OUTPUT_BOUND: usize = 8 * 1024;
 
 /// At least how many bytes the words around a cut need; less would be all marker.
@@ -89,15 +90,10 @@ impl Tail {
 fn whole_lines(text: &str) -> &str {
     let margin = text.floor_char_boundary(Tail::MARGIN);
     let text = text[..margin].find(['\n', ' ']).map_or(text, |at| &text[at + 1..]);
-    let orphan = text.find("PRIVATE KEY-----").filter(|at| text[..*at].ends_with("-----END "));
-    let orphan = orphan.or_else(|| text.find(" PRIVATE KEY-----").filter(|at| ends_a_key(&text[..*at])));
-    orphan.and_then(|at| Some(&text[at + text[at..].find("-----")? + 5..])).unwrap_or(text)
-}
-
-/// Whether the line that ends here is the last of a key.
-#[cfg(any(feature = "exec", test))]
-fn ends_a_key(before: &str) -> bool {
-    before.rsplit('\n').next().is_some_and(|line| line.trim_start().starts_with("-----END "))
+    // A beginning that stands before the end would have been blanked with it.
+    let end = text.find("-----END ").filter(|end| !text[..*end].contains("-----BEGIN "));
+    let end = end.and_then(|end| Some(end + text[end..].find("PRIVATE KEY-----")?));
+    end.map_or(text, |end| &text[end + "PRIVATE KEY-----".len()..])
 }
 
 #[cfg(test)]

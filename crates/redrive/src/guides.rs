@@ -12,3 +12,8 @@ struct Japanese;
 #[cfg(all(feature = "tower", feature = "reqwest-middleware"))]
 #[doc = include_str!("../../../docs/retry.md")]
 struct Retry;
+
+/// Durable jobs.
+#[cfg(all(feature = "engine", feature = "rusqlite"))]
+#[doc = include_str!("../../../docs/jobs.md")]
+struct Jobs;

@@ -20,18 +20,20 @@
 //! # });
 //! ```
 //!
-//! Work that must survive the process is the durable [`engine`]'s (feature `engine`): jobs, workers, dead letters and
+//! Work that must survive the process is the durable `engine`'s (feature `engine`): jobs, workers, dead letters and
 //! the event stream on a store.
 //!
 //! # Features
 //! None is on by default. `anyhow`, `http`, `hyper`, `hyper-util`, `reqwest`, `rusqlite`, `serde_json`, `tokio-postgres` and
 //! `toml` read typed signals out of the errors of the crate they are named after; `tower` and `reqwest-middleware`
-//! add a layer and a client middleware over the same policy.
+//! add a layer and a client middleware over the same policy; `exec` runs a command and `http-call` makes an HTTP call as
+//! one attempt of a job, and both tell an [`Outcome`].
 //!
 //! # Where things are
 //! `inline` holds the whole logic without a clock or a future; [`Retry`] (futures) and [`RetryBlocking`] (blocking
 //! calls) only drive it, and so do the tower layer `RetryLayer` (feature `tower`) and the HTTP client middleware
 //! `RetryMiddleware` (feature `reqwest-middleware`). Other people's errors are read in `signals`, a feature per crate.
+//! `exec` and `http_call` carry out one attempt each, and `outcome` holds what they tell.
 
 mod attempt;
 mod blocking;
@@ -79,6 +81,8 @@ pub use exchange::IDEMPOTENCY_KEY;
 pub use exec::{BadCommand, CommandSpec, DEFAULT_GRACE, Relay, Wiring, Writer, current_umask, run_command};
 pub use fail::{Fail, fail};
 pub use hooks::{Hooks, OnFailure, OnRetry, OnRetryAnswer, When};
+#[cfg(feature = "http-call")]
+pub use http_call::{BadCall, DEFAULT_CALL_TIMEOUT, HttpSpec, call_http, http_client};
 pub use into_failure::{AnyError, By, IntoFailure, Reporter, Typed};
 #[cfg(feature = "tower")]
 pub use layer::{Exchange, HttpRequests, Requests, RetryFuture, RetryLayer, RetryService};

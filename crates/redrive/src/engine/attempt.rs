@@ -122,22 +122,31 @@ async fn execute(running: &Running, work: &dyn Work, began: Instant) -> Ran {
             }
         }
     };
-    match ended {
-        Ok(worked) => Ran::Ended(worked),
-        Err(message) => Ran::Panicked(message),
+    told(running, ended)
+}
+
+/// Somebody wants the attempt to end: it has a moment to do so by itself.
+async fn asked(running: &Running, mut careful: Careful<'_, Worked>) -> Ran {
+    match tokio::time::timeout(TO_END, &mut careful).await {
+        Ok(ended) => told(running, ended),
+        Err(_) => Ran::Asked(running.wish().unwrap_or(Wish::Cancelled), None),
     }
 }
 
-/// Somebody wants the attempt to end: it has a moment to do so by itself. What it still achieves counts.
-async fn asked(running: &Running, mut careful: Careful<'_, Worked>) -> Ran {
-    let ended = tokio::time::timeout(TO_END, &mut careful).await;
-    let wish = running.wish().unwrap_or(Wish::Cancelled);
+/// What an attempt came to. One that was asked to end and did not succeed has done what it was asked.
+fn told(running: &Running, ended: Result<Worked, String>) -> Ran {
+    let Some(wish) = running.wish() else {
+        return match ended {
+            Ok(worked) => Ran::Ended(worked),
+            Err(message) => Ran::Panicked(message),
+        };
+    };
     match ended {
-        Ok(Ok(Worked::Executed(executed))) if executed.outcome == Outcome::Succeeded => {
+        Ok(Worked::Executed(executed)) if executed.outcome == Outcome::Succeeded => {
             Ran::Ended(Worked::Executed(executed))
         }
-        Ok(Ok(Worked::Executed(executed))) => Ran::Asked(wish, executed.exit_code),
-        Ok(Ok(Worked::Failing(_)) | Err(_)) | Err(_) => Ran::Asked(wish, None),
+        Ok(Worked::Executed(executed)) => Ran::Asked(wish, executed.exit_code),
+        Ok(Worked::Failing(_)) | Err(_) => Ran::Asked(wish, None),
     }
 }
 

@@ -245,6 +245,7 @@ async fn execute(first: &Running, running: &[Running], work: Boxed<'static, Answ
     };
     match ended {
         Ok(Ok(answers)) => Answered::Answers(answers),
+        _ if first.wish().is_some() => Answered::Released,
         Ok(Err(evidence)) => Answered::Failed(Box::new(classified(first, &evidence))),
         Err(message) => Answered::Failed(Box::new(panicked(message))),
     }

@@ -1,0 +1,95 @@
+//! Workers that die: what they began is charged, what they had not begun is not, and a clock that jumps kills nobody.
+
+use std::time::Duration;
+
+use redrive::Cause;
+use redrive_store::{JobState, LeaseRequest, LeasedJob, LetterReason, WorkerId};
+
+use crate::support::{World, run};
+
+async fn register(world: &World) -> WorkerId {
+    let store = world.engine.store();
+    store.register(world.engine.now(), "test".into(), Duration::from_secs(30)).await.unwrap()
+}
+
+/// Leases as a worker that then dies.
+async fn lease_and_die(world: &World, begin: bool) -> LeasedJob {
+    let request = LeaseRequest {
+        worker: register(world).await,
+        queues: Vec::new(),
+        kinds: vec!["poison".into()],
+        reserved_only: false,
+        max: 1,
+        lease_for: Duration::from_secs(30),
+        begin,
+        wait: Duration::ZERO,
+    };
+    world.engine.store().lease(world.engine.now(), request).await.unwrap().pop().expect("a lease")
+}
+
+/// R-D2, reliability row 23: a job that kills its workers is a letter after its crash budget of three.
+#[test]
+fn a_job_that_kills_its_workers_ends_as_a_letter() {
+    run(async {
+        let world = World::new();
+        let job = world.engine.job("poison", &()).enqueue().await.unwrap().id;
+        let reaper = register(&world).await;
+        for death in 1..=4 {
+            lease_and_die(&world, true).await;
+            world.clock.advance(Duration::from_secs(31));
+            assert_eq!(world.engine.maintain(reaper).await.unwrap().reaped, 1, "death {death}");
+            world.clock.advance(Duration::from_mins(10));
+        }
+        let letter = world.letter(job).await;
+        assert_eq!((letter.reason, letter.cause), (LetterReason::Crashed, Cause::Crashed));
+        assert_eq!((letter.attempts, letter.crashes, letter.retries), (4, 3, 0));
+        assert!(
+            letter.error_message.contains("stopped answering during attempt 4"),
+            "{}",
+            letter.error_message
+        );
+    });
+}
+
+/// R-D2: a lease that was never begun is not counted.
+#[test]
+fn a_lease_that_never_began_counts_nothing() {
+    run(async {
+        let world = World::new();
+        let job = world.engine.job("poison", &()).enqueue().await.unwrap().id;
+        lease_and_die(&world, false).await;
+        world.clock.advance(Duration::from_secs(31));
+        let maintained = world.engine.maintain(register(&world).await).await.unwrap();
+        assert_eq!((maintained.reaped, maintained.released), (0, 1));
+        let record = world.engine.store().job(job).await.unwrap().unwrap();
+        assert!(matches!(record.state, JobState::Ready { .. }));
+        assert_eq!((record.attempts, record.crashes), (0, 0));
+    });
+}
+
+/// Reliability row 15: after a jump of the clock the living have the time of a lease to renew theirs.
+#[test]
+fn a_clock_that_jumps_takes_nobodys_lease() {
+    run(async {
+        let world = World::new();
+        world.engine.job("poison", &()).enqueue().await.unwrap();
+        let leased = lease_and_die(&world, true).await;
+        world.clock.jump_to(world.engine.now().after(Duration::from_hours(24 * 365)));
+        let reaper = register(&world).await;
+        let maintained = world.engine.maintain(reaper).await.unwrap();
+        assert!(maintained.clock_jumped_ms.is_some_and(|millis| millis > 31_000_000_000));
+        assert_eq!(maintained.reaped, 0);
+        assert!(matches!(world.state(leased.job.id).await, JobState::Leased { .. }));
+        let events = world
+            .engine
+            .query(
+                redrive_store::EventFilter { types: vec!["clock_jumped".into()], ..Default::default() },
+                10,
+            )
+            .await
+            .unwrap();
+        assert_eq!(events.len(), 1);
+        world.clock.advance(Duration::from_secs(31));
+        assert_eq!(world.engine.maintain(reaper).await.unwrap().reaped, 1);
+    });
+}
