@@ -197,7 +197,12 @@ fn millis(duration: Duration) -> i64 {
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> StoreError {
+        use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType};
         let words = error.to_string();
+        // What we wrote ourselves and cannot read is not what we wrote.
+        if let FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) = error {
+            return Trouble::Corrupt(words).into();
+        }
         StoreError::from(match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Trouble::Full,
             Some(ErrorCode::ReadOnly) => Trouble::ReadOnly(words),
