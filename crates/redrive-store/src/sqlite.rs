@@ -3,6 +3,7 @@
 //! Everything acknowledged is on the disk: the journal is synced before an answer goes out. Several processes may open the
 //! same file; each has a writer of its own, and they take turns.
 
+mod backup;
 mod batch;
 mod check;
 mod checkpoint;
@@ -382,23 +383,10 @@ impl Housekeeping for Sqlite {
     fn backup<'a>(&'a self, to: &'a Path) -> Answer<'a, ()> {
         let to = to.to_owned();
         Box::pin(async move {
-            if to.exists() {
-                return Err(Trouble::Open { path: to, why: "there is a file already".to_owned() }.into());
-            }
-            // A copy of its own connection: `VACUUM INTO` may not run inside a transaction.
+            // On a thread and a connection of its own: `VACUUM INTO` may not run inside a transaction.
             let path = self.path.clone();
             let (reply, answer) = tokio::sync::oneshot::channel();
-            std::thread::spawn(move || {
-                let copy = || -> Result<(), StoreError> {
-                    let connection = open::connect(&path, Durability::Full)?;
-                    connection.execute("VACUUM INTO ?1", [to.to_string_lossy()])?;
-                    std::fs::File::open(&to)
-                        .and_then(|file| file.sync_all())
-                        .map_err(|error| Trouble::Broken(error.to_string()))?;
-                    Ok(())
-                };
-                drop(reply.send(copy()));
-            });
+            std::thread::spawn(move || drop(reply.send(backup::copy(&path, &to))));
             answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
         })
     }
