@@ -18,6 +18,7 @@ mod reader;
 mod reserve;
 mod settle;
 mod status;
+mod store_file;
 mod wheres;
 mod writer;
 
@@ -43,6 +44,7 @@ use checkpoint::Checkpoints;
 use operation::{Follow, LeaseCall, call};
 use reader::Readers;
 use reserve::Reserve;
+use store_file::StoreFile;
 use writer::Writer;
 
 /// The text of a query, from the file named after it.
@@ -114,7 +116,9 @@ impl Sqlite {
         let thread_trouble = |error: std::io::Error| StoreError::from(Trouble::Database(error.to_string()));
         let checkpoints =
             Checkpoints::start(open::connect(path, options.durability)?).map_err(thread_trouble)?;
-        let writer = Writer::start(connection, checkpoints, Reserve::keep(path)).map_err(thread_trouble)?;
+        let file = StoreFile::of(path)?;
+        let writer =
+            Writer::start(connection, file, checkpoints, Reserve::keep(path)).map_err(thread_trouble)?;
         Ok(Sqlite { path: path.to_owned(), store_id: store_id.cast_unsigned(), writer, readers })
     }
 
