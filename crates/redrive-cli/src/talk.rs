@@ -55,7 +55,7 @@ impl<'a> Talk<'a> {
 
     /// A question, to be answered on the same line.
     pub(crate) fn ask(&mut self, question: &str) {
-        let _ = write!(self.stderr, "{} ", escape(question).trim_end());
+        let _ = write!(self.stderr, "{} ", escape(question));
         let _ = self.stderr.flush();
     }
 

@@ -152,13 +152,13 @@ fn events_have_their_contract() {
 #[test]
 fn ids_are_read_in_every_shape() {
     let store = seeded();
-    let story = json("explain job_1", &store);
-    assert_eq!((&story["schema"], &story["state"]), (&"redrive/story.v1".into(), &"dead".into()));
-    assert_eq!((&story["attempts"], &story["retry_count"]), (&3.into(), &2.into()));
-    assert_eq!(story["history"].as_array().unwrap().len(), 3);
-    let event = story["events"][2]["event_id"].as_str().unwrap().to_owned();
+    let told = json("explain job_1", &store);
+    assert_eq!((&told["schema"], &told["state"]), (&"redrive/story.v1".into(), &"dead".into()));
+    assert_eq!((&told["attempts"], &told["retry_count"]), (&3.into(), &2.into()));
+    assert_eq!(told["history"].as_array().unwrap().len(), 3);
+    let event = told["events"][2]["event_id"].as_str().unwrap().to_owned();
     for id in ["1", event.as_str()] {
-        assert_eq!(json(&format!("explain {id}"), &store), story, "{id}");
+        assert_eq!(json(&format!("explain {id}"), &store), told, "{id}");
     }
     assert_eq!(json("dlq show 1", &store)["id"], "job_1");
     assert_eq!(json("dlq show 1", &store)["schema"], "redrive/dead_letter.v1");

@@ -20,7 +20,8 @@ const ROW_CHARS: usize = 120;
 /// One attempt that ended.
 #[derive(Debug, Serialize)]
 pub(crate) struct Attempt {
-    attempt: u64,
+    #[serde(rename = "attempt")]
+    number: u64,
     ended_at: Timestamp,
     status: EventStatus,
     cause: Option<String>,
@@ -46,12 +47,12 @@ impl Attempt {
         attempts
     }
 
-    fn of(event: &Event, attempt: u64) -> Attempt {
+    fn of(event: &Event, number: u64) -> Attempt {
         let decision = decision_in(event);
         let word = |name: &str| event.data.get(name).and_then(|value| value.as_str()).map(ToOwned::to_owned);
         let decided = decision.as_ref();
         Attempt {
-            attempt,
+            number,
             ended_at: event.timestamp,
             status: event.status,
             cause: decided
@@ -113,7 +114,7 @@ pub(crate) fn attempts_table(attempts: &[Attempt], reader: Reader) -> Table {
             None => cause,
         };
         vec![
-            Span::plain(attempt.attempt.to_string()),
+            Span::plain(attempt.number.to_string()),
             Span::new(clock(attempt.ended_at), Tone::Dim),
             Span::plain(took.unwrap_or_else(|| "-".to_owned())),
             Span::plain(cause),

@@ -153,24 +153,22 @@ async fn settle(store: &Sqlite, leased: &LeasedJob, policy: &Policy, said: Said,
     let history = History { retry_count: leased.retries, ..History::default() };
     let decision = decide(policy, &failure, &history, &mut Rng::seeded(1));
     let attempt = failed(&failure, &decision, &said, policy);
-    let ending = match decision.delay() {
-        Some(delay) => Ending::Retry {
+    let ending = if let Some(delay) = decision.delay() {
+        Ending::Retry {
             run_at: now.after(delay),
             delay,
             held_for: None,
             hint: None,
             failure: Box::new(attempt),
-        },
-        None => {
-            let reason =
-                if leased.retries > 0 { LetterReason::Exhausted } else { LetterReason::NonRetryable };
-            let letter = NewLetter {
-                reason,
-                context: json!({"queue": leased.job.queue, "attempt": leased.attempt}),
-                report: json!({"recommended_actions": ["Look at the credentials."]}),
-            };
-            Ending::Dead { failure: Box::new(attempt), letter: Box::new(letter) }
         }
+    } else {
+        let reason = if leased.retries > 0 { LetterReason::Exhausted } else { LetterReason::NonRetryable };
+        let letter = NewLetter {
+            reason,
+            context: json!({"queue": leased.job.queue, "attempt": leased.attempt}),
+            report: json!({"recommended_actions": ["Look at the credentials."]}),
+        };
+        Ending::Dead { failure: Box::new(attempt), letter: Box::new(letter) }
     };
     let settled = store.settle(now, vec![Settlement { token: leased.token, ending }]).await.expect("settled");
     assert_eq!(settled.len(), 1);
