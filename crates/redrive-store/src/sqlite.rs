@@ -188,9 +188,11 @@ pub fn enqueue_in(
     Ok(enqueued)
 }
 
-/// Whole milliseconds for a column; half of one is one, so that a timeout is never none.
+/// Whole milliseconds for a column; half of one is one, so that a timeout is never none. "For ever" is an age of the
+/// world: any more, added to a time in SQL, would overflow into a floating-point number.
 fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX)
+    const FOR_EVER: i64 = i64::MAX / 4;
+    i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(FOR_EVER).min(FOR_EVER)
 }
 
 impl From<rusqlite::Error> for StoreError {

@@ -139,6 +139,7 @@ pub async fn run_command(spec: &CommandSpec, around: &Surroundings, wiring: Wiri
             tail: &mut heard.stdout,
             escalation: None,
             ended: watch_end.clone(),
+            unflushed: false,
         };
         let err = Pump {
             to: wiring.stderr,
@@ -146,6 +147,7 @@ pub async fn run_command(spec: &CommandSpec, around: &Surroundings, wiring: Wiri
             tail: &mut heard.stderr,
             escalation: Some(&mut heard.escalation),
             ended: watch_end,
+            unflushed: false,
         };
         let mut drained = pin!(async { tokio::join!(out.run(stdout), err.run(stderr)) });
         let grace = wiring.grace.unwrap_or(DEFAULT_GRACE);

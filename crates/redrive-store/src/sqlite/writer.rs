@@ -43,6 +43,9 @@ pub(super) trait Operation: Send {
     /// Does it. Called again from the beginning when the transaction has to be repeated.
     fn apply(&mut self, batch: &mut Batch<'_>) -> Result<Step, StoreError>;
 
+    /// The transaction in which it was applied is undone: whatever it got there, it has not.
+    fn undo(&mut self) {}
+
     /// Tells the caller. May leave something to be done because the caller is gone.
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) -> Option<Box<dyn Operation>>;
 
@@ -214,7 +217,9 @@ impl Desk {
     /// Applies a group of operations and what is parked, and answers them.
     fn serve(&mut self, arrived: Vec<Box<dyn Operation>>, leftovers: &mut VecDeque<Box<dyn Operation>>) {
         let now = Instant::now();
-        if !self.parked.is_empty() && self.others_wrote() {
+        // Whoever waits, or only looks, must not be told by what we remember from before somebody else wrote.
+        let somebody_waits = arrived.iter().chain(&self.parked).any(|operation| operation.patience().is_some());
+        if somebody_waits && self.others_wrote() {
             self.memory.others_wrote();
         }
         let mut group = Vec::with_capacity(arrived.len());
@@ -255,6 +260,9 @@ impl Desk {
         let result = self.attempt(group);
         if result.is_err() {
             self.memory.forget();
+            for operation in group.iter_mut().chain(&mut self.parked) {
+                operation.undo();
+            }
             if !self.connection.is_autocommit()
                 && let Err(error) = self.connection.execute_batch("ROLLBACK")
             {
