@@ -259,7 +259,7 @@ impl StoryView {
         if !name.is_empty() && self.kind.as_deref() != Some(name.as_str()) {
             line.push(Span::new(format!("{name} "), Tone::Strong));
         }
-        line.push(Span::new(format!("({place}): "), Tone::Dim));
+        line.push(Span::new(place, Tone::Dim));
         line.push(Span::new(state, tone));
         vec![Block::Text(line), Block::Gap]
     }
