@@ -178,12 +178,27 @@ fn enqueuing_answers_with_an_id() {
     assert_eq!(json("explain job_7", &store)["state"], "scheduled");
 }
 
+/// R-D7: a payload is kept byte for byte, spaces and order included.
+#[test]
+fn a_payload_is_kept_as_it_was_typed() {
+    let store = seeded();
+    let typed = "{ \"b\": 1.50,  \"a\": null }";
+    let url = store.path.to_str().unwrap();
+    assert_eq!(redrive(["enqueue", "--kind", "k", "--payload", typed, "--store", url]).run().code, 0);
+    assert_eq!(support::stored::payload(&store.path, 6), typed);
+}
+
 /// R-C1: `--exec` takes the rest of the line, flags of ours included.
 #[test]
 fn exec_takes_the_rest_of_the_line() {
     let store = seeded();
     let ran = line(&format!("{} enqueue --exec grep --json --lang ja -- -v --store x", store.flags())).run();
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "job_6\n", ""), "{ran}");
+    let stored: Value = serde_json::from_str(&support::stored::payload(&store.path, 6)).unwrap();
+    assert_eq!(
+        stored["argv"],
+        serde_json::json!(["grep", "--json", "--lang", "ja", "--", "-v", "--store", "x"])
+    );
 }
 
 /// R-C1: exit codes of putting back: done, nothing matched, partly failed, and what needs a yes.

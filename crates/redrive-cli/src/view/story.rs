@@ -338,9 +338,20 @@ impl Teller {
         if is_end(event) && event.status != EventStatus::Success {
             blocks.extend(why(&Attempt::of(event, self.begun), event, reader));
         } else if let Some(reason) = event.data.get("why").and_then(|why| why.as_str()) {
-            blocks.push(Block::Text(vec![Span::plain(format!("{INDENT}{reason}"))]));
+            blocks.push(Block::Text(vec![Span::plain(format!("{INDENT}{}", reason_in_words(reason, lang)))]));
         }
         blocks
+    }
+}
+
+/// Why a job was cancelled or given back, in the user's language where the engine said it; a person's words stay.
+fn reason_in_words(reason: &str, lang: Lang) -> String {
+    let signal = reason.strip_prefix("signal ").and_then(|rest| rest.split(' ').next()?.parse::<u8>().ok());
+    match (signal, reason) {
+        (Some(signal), _) => text(lang, "story.by-signal", &[("signal", &signal)]),
+        (None, "its worker leaves" | "its worker leaves at once") => say(lang, "story.worker-leaves"),
+        (None, "somebody asked for it") => say(lang, "story.asked-for"),
+        (None, words) => words.to_owned(),
     }
 }
 

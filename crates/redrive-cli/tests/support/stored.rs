@@ -210,3 +210,13 @@ pub fn is_sound(path: &Path) -> bool {
         u64::try_from(letters.len()).ok() == store.status(at(0)).await.ok().map(|status| status.dead_letters)
     })
 }
+
+/// What the handler of a job would get.
+pub fn payload(path: &Path, job: i64) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let store = Sqlite::open(path, SqliteOptions::default()).expect("a store");
+        let record = store.job(redrive_store::JobId(job)).await.expect("an answer").expect("a job");
+        String::from_utf8(record.job.expect("unfinished").payload).expect("text")
+    })
+}
