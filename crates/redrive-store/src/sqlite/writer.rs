@@ -218,7 +218,8 @@ impl Desk {
     fn serve(&mut self, arrived: Vec<Box<dyn Operation>>, leftovers: &mut VecDeque<Box<dyn Operation>>) {
         let now = Instant::now();
         // Whoever waits, or only looks, must not be told by what we remember from before somebody else wrote.
-        let somebody_waits = arrived.iter().chain(&self.parked).any(|operation| operation.patience().is_some());
+        let somebody_waits =
+            arrived.iter().chain(&self.parked).any(|operation| operation.patience().is_some());
         if somebody_waits && self.others_wrote() {
             self.memory.others_wrote();
         }
