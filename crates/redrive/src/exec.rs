@@ -9,6 +9,7 @@
 //! prompts are as if redrive were not there, and the time limit finds its children by their parents.
 
 mod family;
+mod leftovers;
 mod pump;
 mod relay;
 mod spec;
@@ -117,6 +118,12 @@ pub async fn run_command(spec: &CommandSpec, around: &Surroundings, wiring: Wiri
     }
     if around.cancel.as_ref().is_some_and(crate::Cancel::is_cancelled) {
         return told(End::Cancelled, began, Heard::default());
+    }
+    if around.after_a_crash {
+        let ended = leftovers::end(around);
+        if ended > 0 {
+            tracing::warn!(job = around.job_id, ended, "what a lost attempt had left running was ended");
+        }
     }
     let group = if wiring.inherit_stdin && has_terminal() { Group::Ours } else { Group::Own };
     let mut child = match command(spec, around, wiring.inherit_stdin, group).spawn() {

@@ -71,6 +71,7 @@ pub(super) fn surroundings(running: &Running) -> Surroundings {
         fence: Some(running.token.fence.to_string()),
         timeout: running.limit(),
         cancel: Some(running.cancel().clone()),
+        after_a_crash: running.crashes > 0,
         ..Surroundings::new(running.job_id().to_string(), running.attempt)
     }
 }
