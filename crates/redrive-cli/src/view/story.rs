@@ -360,6 +360,8 @@ fn why(attempt: &Attempt, event: &Event, reader: Reader) -> Vec<Block> {
     let lang = reader.lang;
     let chars = if reader.verbose { MESSAGE_CHARS * 4 } else { MESSAGE_CHARS };
     let message = attempt.error_message.as_deref().unwrap_or_default().trim();
+    // A command that said nothing is told by its exit code, which is shown anyway.
+    let message = if attempt.exit_code.is_some() && message.starts_with("exit code ") { "" } else { message };
     let message = beginning(message, chars);
     let said = match (attempt.exit(lang), message.is_empty()) {
         (Some(exit), true) => exit,
