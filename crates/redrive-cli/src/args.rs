@@ -2,6 +2,8 @@
 //!
 //! No text for people stands here: `help.rs` walks the finished tree and puts it in by key.
 
+mod jobs;
+mod look;
 mod policy_flags;
 mod value;
 
@@ -13,11 +15,17 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use redrive_policy::{Cause, Lang};
 
+pub(crate) use jobs::{EnqueueArgs, RunArgs, WorkArgs};
+pub(crate) use look::{DlqCommand, DlqListArgs, EventsArgs, RedriveArgs, RetryArgs, StoreCommand};
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyFlags};
-pub(crate) use value::BadValue;
+pub(crate) use value::{BadValue, JobRef, Since};
 
 /// The most delays that `policy delays` computes.
 pub(crate) const MAX_COUNT: u64 = 10_000;
+/// The most rows that a list shows.
+pub(crate) const MAX_LIMIT: u64 = 10_000;
+/// The most jobs that one worker runs at once.
+pub(crate) const MAX_SLOTS: usize = 1_024;
 
 /// Flags that every command knows, before or after its name.
 pub(crate) const GLOBAL_FLAGS: &[&str] =
@@ -87,6 +95,8 @@ fn color_parser() -> impl TypedValueParser<Value = ColorChoice> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    #[command(flatten)]
+    Stored(StoredCommand),
     Classify(ClassifyArgs),
     Policy {
         #[command(subcommand)]
@@ -100,6 +110,40 @@ pub(crate) enum Command {
     Help {
         #[arg(value_name = "COMMAND")]
         command: Vec<String>,
+    },
+}
+
+/// The commands that work on the store.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoredCommand {
+    Run(Box<RunArgs>),
+    Enqueue(Box<EnqueueArgs>),
+    Work(WorkArgs),
+    Status,
+    Dlq {
+        #[command(flatten)]
+        list: DlqListArgs,
+        #[command(subcommand)]
+        command: Option<DlqCommand>,
+    },
+    Explain {
+        #[arg(value_name = "ID", value_parser = value::job_ref)]
+        id: JobRef,
+    },
+    Retry(RetryArgs),
+    Redrive(RedriveArgs),
+    Events(Box<EventsArgs>),
+    Export {
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    Import {
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+    },
+    Store {
+        #[command(subcommand)]
+        command: Option<StoreCommand>,
     },
 }
 

@@ -6,17 +6,33 @@ mod classify_jsonl;
 mod config;
 mod config_check;
 mod demo;
+mod dlq;
+mod enqueue;
+mod events;
+mod explain;
+mod export;
+mod import;
+mod opened;
 mod policy_delays;
 mod policy_explain;
 mod policy_list;
 mod policy_show;
+mod redrive;
+mod retry;
+mod run;
+mod signals;
+mod status;
+mod store;
+mod told;
+mod work;
 
 use redrive_policy::PolicyWarning;
 
-use crate::args::{Args, Command, ConfigCommand, PolicyCommand};
+use crate::args::{Args, Command, ConfigCommand, DlqCommand, PolicyCommand, StoreCommand, StoredCommand};
 use crate::text::{say, text};
 use crate::trouble::Trouble;
 use crate::view::View;
+use crate::view::redriven::RedrivenView;
 use crate::{Exit, Stage, help, render};
 
 /// Runs the command that was asked for.
@@ -25,6 +41,7 @@ pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     match args.command {
         None => help::show(&[], stage),
         Some(Command::Help { command }) => help::show(&command, stage),
+        Some(Command::Stored(command)) => stored(command, stage),
         Some(Command::Classify(args)) if args.jsonl => classify_jsonl::run(stage),
         Some(Command::Classify(args)) if !args.corpus.is_empty() => {
             let (view, exit) = classify_corpus::run(&args.corpus, stage)?;
@@ -65,6 +82,76 @@ pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
         },
         Some(Command::Demo(args)) => demo::run(&args, stage),
     }
+}
+
+/// Runs a command that works on the store.
+fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+    match command {
+        StoredCommand::Run(args) => run::run(&args, stage),
+        StoredCommand::Work(args) => work::run(&args, stage),
+        StoredCommand::Export { file } => export::run(file.as_deref(), stage),
+        StoredCommand::Import { files } => {
+            import::run(&files, stage).and_then(|(view, exit)| shown(&view, exit, stage))
+        }
+        StoredCommand::Enqueue(args) => {
+            enqueue::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }
+        StoredCommand::Status => status::run(stage).and_then(|view| shown(&view, Exit::Done, stage)),
+        StoredCommand::Dlq { list, command } => match command {
+            Some(DlqCommand::Show { id, with_payload }) => {
+                dlq::show(&id, with_payload || list.with_payload, stage)
+                    .and_then(|view| shown(&view, Exit::Done, stage))
+            }
+            Some(DlqCommand::List(args)) => {
+                dlq::list(&args.or(list), stage).and_then(|view| shown(&view, Exit::Done, stage))
+            }
+            None => dlq::list(&list, stage).and_then(|view| shown(&view, Exit::Done, stage)),
+        },
+        StoredCommand::Explain { id } => {
+            explain::run(&id, stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }
+        StoredCommand::Retry(args) => retry::run(&args, stage).and_then(|ended| redriven(ended, stage)),
+        StoredCommand::Redrive(args) => redrive::run(&args, stage).and_then(|ended| redriven(ended, stage)),
+        StoredCommand::Events(args) => events::run(&args, stage),
+        StoredCommand::Store { command } => match command {
+            None => help::show(&["store".to_owned()], stage),
+            Some(StoreCommand::Migrate) => store::migrate(stage),
+            Some(StoreCommand::Check) => store::check(stage).and_then(|view| {
+                let exit = if view.ok { Exit::Done } else { Exit::Failed };
+                shown(&view, exit, stage)
+            }),
+            Some(StoreCommand::Backup { file }) => store::backup(&file, stage),
+        },
+    }
+}
+
+/// What a person did not confirm is not done, and that is no failure.
+fn redriven(ended: (Option<RedrivenView>, Exit), stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+    match ended {
+        (Some(view), exit) => shown(&view, exit, stage),
+        (None, exit) => {
+            let note = say(stage.settings.lang, "ask.cancelled");
+            stage.talk.note(&note);
+            Ok(exit)
+        }
+    }
+}
+
+/// Says what would be done and asks a person; where there is none, the command must have said `--yes`.
+fn confirm(what: &str, command: &str, stage: &mut Stage<'_>) -> Result<bool, Trouble> {
+    if !stage.stdin_is_terminal {
+        return Err(Trouble::NeedsYes { what: what.to_owned(), command: command.to_owned() });
+    }
+    stage.talk.note(what);
+    stage.talk.ask(&say(stage.settings.lang, "ask.go-on"));
+    let mut answer = Vec::new();
+    let mut byte = [0];
+    // Byte by byte: what stands behind the line is not ours to read.
+    while answer.len() < 16 && stage.stdin.read(&mut byte).map_err(Trouble::Input)? == 1 && byte[0] != b'\n' {
+        answer.push(byte[0]);
+    }
+    let answer = String::from_utf8_lossy(&answer).trim().to_lowercase();
+    Ok(matches!(answer.as_str(), "y" | "yes" | "はい"))
 }
 
 fn shown(view: &dyn View, exit: Exit, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {

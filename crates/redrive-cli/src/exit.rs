@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     Partly,
     /// Ctrl-C.
     Interrupted,
+    /// `run`: with the code of the command that it ran, or one that says why there is none.
+    Command(u8),
 }
 
 impl Exit {
@@ -26,6 +28,7 @@ impl Exit {
             Exit::Nothing => 3,
             Exit::Partly => 4,
             Exit::Interrupted => 130,
+            Exit::Command(code) => code,
         }
     }
 }

@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, Command};
 use redrive_policy::Lang;
 
 use crate::args::{BadValue, GLOBAL_FLAGS, POLICY_FLAGS};
+use crate::nearest::nearest;
 use crate::render::style;
 use crate::render::wrap::hang;
 use crate::secret;
@@ -138,10 +139,21 @@ fn usage(error: &clap::Error, lang: Lang) -> Trouble {
     let value = context(ContextKind::InvalidValue);
     let suggested = |kind| {
         let name = context(kind);
-        (!name.is_empty()).then(|| text(lang, "usage.did-you-mean", &[("name", &name)]))
+        // clap guesses boldly: what is not near by our measure either is not suggested.
+        let written = match kind {
+            ContextKind::SuggestedSubcommand => context(ContextKind::InvalidSubcommand),
+            _ => name.clone(),
+        };
+        let near = nearest(&written, [name.as_str()]).filter(|name| !name.is_empty());
+        near.map(|name| text(lang, "usage.did-you-mean", &[("name", &name)]))
     };
     let see_help = || say(lang, "usage.see-help");
     let (message, hint) = match error.kind() {
+        // `run ls` wants its command behind `--`.
+        ErrorKind::UnknownArgument if !arg.starts_with('-') && takes_command(error) => (
+            text(lang, "usage.unexpected", &[("arg", &arg)]),
+            text(lang, "trouble.hint.dashes-before-command", &[("arg", &arg)]),
+        ),
         ErrorKind::UnknownArgument => {
             let key = if arg.starts_with('-') { "usage.unknown-flag" } else { "usage.unexpected" };
             (
@@ -186,6 +198,12 @@ fn usage(error: &clap::Error, lang: Lang) -> Trouble {
             let prior = error.get(ContextKind::PriorArg).map(all).unwrap_or_default();
             (text(lang, "usage.conflict", &[("arg", &arg), ("other", &prior)]), see_help())
         }
+        ErrorKind::WrongNumberOfValues | ErrorKind::TooFewValues => {
+            let count = |kind| error.get(kind).map(first).unwrap_or_default();
+            let expected = count(ContextKind::ExpectedNumValues);
+            let given = count(ContextKind::ActualNumValues);
+            (text(lang, "usage.values", &[("arg", &arg), ("n", &expected), ("given", &given)]), see_help())
+        }
         ErrorKind::InvalidUtf8 => (say(lang, "usage.not-utf8"), see_help()),
         _ => {
             let rendered = error.render().to_string();
@@ -194,6 +212,11 @@ fn usage(error: &clap::Error, lang: Lang) -> Trouble {
         }
     };
     Trouble::Usage { message, hint: Some(hint) }
+}
+
+/// Whether the command that was used wrongly takes somebody else's command.
+fn takes_command(error: &clap::Error) -> bool {
+    error.get(ContextKind::Usage).is_some_and(|usage| usage.to_string().contains(" -- <CMD>"))
 }
 
 fn first(value: &ContextValue) -> String {

@@ -86,7 +86,7 @@ pub fn run(invocation: Invocation<'_>) -> u8 {
         width: invocation.width,
     };
     let settings = Settings::resolve(early, &global, &env, around);
-    let talk = Talk::new(stderr, settings.lang, settings.colour_talk, global.quiet);
+    let talk = Talk::new(stderr, &settings, global.quiet);
     let mut stage = Stage { settings, now, cwd, stdin_is_terminal, stdin, stdout, talk };
     let ended = match parsed {
         Ok(args) => commands::run(args, &mut stage),

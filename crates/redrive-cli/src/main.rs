@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 fn main() -> ExitCode {
-    let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+    // None of them is locked for the whole time: the output of a command that is run passes through them, too.
+    let (mut stdin, mut stdout, mut stderr) = (io::stdin(), io::stdout(), io::stderr());
     let code = redrive_cli::run(redrive_cli::Invocation {
         args: std::env::args_os().collect(),
         env: std::env::vars_os().collect(),
@@ -14,10 +15,12 @@ fn main() -> ExitCode {
         stdin_is_terminal: stdin.is_terminal(),
         stdout_is_terminal: stdout.is_terminal(),
         stderr_is_terminal: stderr.is_terminal(),
-        width: terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0)),
-        stdin: &mut stdin.lock(),
-        stdout: &mut stdout.lock(),
-        stderr: &mut stderr.lock(),
+        width: terminal_size::terminal_size_of(&stdout)
+            .or_else(|| terminal_size::terminal_size_of(&stderr))
+            .map(|(width, _)| usize::from(width.0)),
+        stdin: &mut stdin,
+        stdout: &mut stdout,
+        stderr: &mut stderr,
     });
     ExitCode::from(code)
 }

@@ -5,6 +5,7 @@
 //! and `--config` are looked for early, and everything else is settled after parsing.
 
 mod config_file;
+mod store_place;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -87,9 +88,10 @@ impl Early {
     }
 }
 
-/// The value of a flag, found without a parser: `--flag value` or `--flag=value`, up to `--`.
+/// The value of a flag, found without a parser: `--flag value` or `--flag=value`, up to `--` or `--exec`, behind
+/// which stands somebody else's command line.
 fn flag_in<'a>(args: &'a [OsString], flag: &str) -> Option<&'a OsStr> {
-    let mut args = args.iter().skip(1).take_while(|arg| *arg != "--");
+    let mut args = args.iter().skip(1).take_while(|arg| *arg != "--" && *arg != "--exec");
     while let Some(arg) = args.next() {
         if arg == flag {
             return args.next().map(OsString::as_os_str);
@@ -123,6 +125,7 @@ pub(crate) struct Settings {
     pub(crate) color_choice: Sourced<ColorChoice>,
     pub(crate) width: usize,
     pub(crate) stdout_is_terminal: bool,
+    pub(crate) stderr_is_terminal: bool,
     pub(crate) verbose: bool,
     pub(crate) store: Sourced<String>,
     pub(crate) policy: Sourced<String>,
@@ -167,6 +170,7 @@ impl Settings {
             color_choice,
             width: forced_width.or(around.width).unwrap_or(80).clamp(*WIDTHS.start(), *WIDTHS.end()),
             stdout_is_terminal: around.stdout_is_terminal,
+            stderr_is_terminal: around.stderr_is_terminal,
             verbose: global.verbose,
             store,
             policy: early.config.sourced(file.policy, || "standard".to_owned()),
@@ -187,6 +191,11 @@ impl Settings {
     /// How that file was found.
     pub(crate) fn config_origin(&self) -> &Origin {
         &self.config.origin
+    }
+
+    /// The file of the store.
+    pub(crate) fn store_path(&self, cwd: &Path) -> Result<PathBuf, Trouble> {
+        store_place::path(&self.store.value, cwd)
     }
 
     /// The policy that a flag names, or the one that holds when none is named.
@@ -231,6 +240,7 @@ mod tests {
         assert_eq!(lang(&["redrive", "--lang", "ja"], &[("REDRIVE_LANG", "en")]), Lang::Ja);
         assert_eq!(lang(&["redrive", "demo", "--lang=ja"], &[]), Lang::Ja);
         assert_eq!(lang(&["redrive", "--", "--lang=ja"], &[]), Lang::En);
+        assert_eq!(lang(&["redrive", "enqueue", "--exec", "locale", "--lang=ja"], &[]), Lang::En);
     }
 
     fn form(flags: &GlobalArgs, pairs: &[(&str, &str)], terminal: bool) -> (Form, bool) {

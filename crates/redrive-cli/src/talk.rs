@@ -8,6 +8,8 @@ use redrive_policy::Lang;
 
 use crate::escape::escape;
 use crate::render::style;
+use crate::render::wrap::wrap;
+use crate::settings::Settings;
 use crate::trouble::Trouble;
 use crate::view::Tone;
 
@@ -16,11 +18,14 @@ pub(crate) struct Talk<'a> {
     lang: Lang,
     colour: bool,
     quiet: bool,
+    /// The width of the terminal that stderr is, if it is one.
+    columns: Option<usize>,
 }
 
 impl<'a> Talk<'a> {
-    pub(crate) fn new(stderr: &'a mut dyn Write, lang: Lang, colour: bool, quiet: bool) -> Talk<'a> {
-        Talk { stderr, lang, colour, quiet }
+    pub(crate) fn new(stderr: &'a mut dyn Write, settings: &Settings, quiet: bool) -> Talk<'a> {
+        let columns = settings.stderr_is_terminal.then_some(settings.width);
+        Talk { stderr, lang: settings.lang, colour: settings.colour_talk, quiet, columns }
     }
 
     /// Something worth knowing; `-q` silences it.
@@ -28,6 +33,37 @@ impl<'a> Talk<'a> {
         if !self.quiet {
             self.line("note", Tone::Dim, message);
         }
+    }
+
+    /// What redrive does while somebody else's output passes through; `-q` silences it.
+    pub(crate) fn narrate(&mut self, message: &str) {
+        if self.quiet {
+            return;
+        }
+        let message = escape(message);
+        let indent = "redrive: ".len();
+        let lines = match self.columns {
+            Some(columns) => wrap(&message, columns.saturating_sub(indent)),
+            None => vec![message.into_owned()],
+        };
+        let label = if self.colour { style::paint("redrive", Tone::Dim) } else { "redrive".to_owned() };
+        for (i, line) in lines.iter().enumerate() {
+            let label = if i == 0 { format!("{label}: ") } else { " ".repeat(indent) };
+            let _ = writeln!(self.stderr, "{label}{line}");
+        }
+    }
+
+    /// Behind the `^C` that a terminal shows, what we say begins on a line of its own.
+    pub(crate) fn after_a_key(&mut self) {
+        if !self.quiet && self.columns.is_some() {
+            let _ = writeln!(self.stderr);
+        }
+    }
+
+    /// A question, to be answered on the same line.
+    pub(crate) fn ask(&mut self, question: &str) {
+        let _ = write!(self.stderr, "{} ", escape(question));
+        let _ = self.stderr.flush();
     }
 
     /// Something odd that was not stopped for; `-q` silences it.

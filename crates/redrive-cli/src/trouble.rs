@@ -3,7 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
+use redrive::BadCall;
+use redrive::engine::EngineError;
 use redrive_policy::{ConfigError, Lang};
+use redrive_store::{StoreError, Trouble as StoreTrouble};
 
 use crate::exit::Exit;
 use crate::nearest::nearest;
@@ -35,6 +38,53 @@ pub(crate) enum Trouble {
     Output(io::Error),
     /// Input could not be read.
     Input(io::Error),
+    /// The store's URL cannot be understood.
+    BadStore { url: String },
+    /// The store is a PostgreSQL, which is not built yet.
+    Postgres { url: String },
+    /// There is no store to look at.
+    NoStore { path: PathBuf },
+    /// The store cannot be opened.
+    Opening { path: PathBuf, error: StoreError },
+    /// The store itself is in trouble.
+    Store(StoreError),
+    /// The engine itself is in trouble, which has no words of its own.
+    Engine(EngineError),
+    /// No such job.
+    NoJob { id: String, store: String },
+    /// The job is there and is no dead letter.
+    NoLetter { id: String, store: String },
+    /// There are no dead letters at all.
+    NoLetters { store: String },
+    /// It must be confirmed, and nobody is there to ask.
+    NeedsYes { what: String, command: String },
+    /// `--http` names a call that nobody can make.
+    BadCall(BadCall),
+    /// `--payload` is no JSON.
+    BadPayload(serde_json::Error),
+    /// A file that would be overwritten.
+    Exists { path: PathBuf },
+    /// A file that cannot be written.
+    Unwritable { path: PathBuf, source: io::Error },
+    /// The runtime cannot be started.
+    NoRuntime(io::Error),
+}
+
+impl From<EngineError> for Trouble {
+    fn from(error: EngineError) -> Trouble {
+        match error {
+            EngineError::Store(error) => Trouble::Store(error),
+            EngineError::UnknownPolicy { name, known } => Trouble::UnknownPolicy { written: name, known },
+            EngineError::Io(error) => Trouble::Input(error),
+            other => Trouble::Engine(other),
+        }
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Trouble {
+        Trouble::Store(error)
+    }
 }
 
 impl Trouble {
@@ -43,12 +93,29 @@ impl Trouble {
             Trouble::Usage { .. }
             | Trouble::UnknownCommand { .. }
             | Trouble::UnknownPolicy { .. }
-            | Trouble::NoEvidence => Exit::Usage,
-            Trouble::NoSuchPolicy { .. } | Trouble::NoConfig | Trouble::EmptyCorpus => Exit::Nothing,
+            | Trouble::NoEvidence
+            | Trouble::BadStore { .. }
+            | Trouble::Postgres { .. }
+            | Trouble::NeedsYes { .. }
+            | Trouble::BadCall(_)
+            | Trouble::BadPayload(_) => Exit::Usage,
+            Trouble::NoSuchPolicy { .. }
+            | Trouble::NoConfig
+            | Trouble::EmptyCorpus
+            | Trouble::NoStore { .. }
+            | Trouble::NoJob { .. }
+            | Trouble::NoLetter { .. }
+            | Trouble::NoLetters { .. } => Exit::Nothing,
             Trouble::Unreadable { .. }
             | Trouble::BrokenConfig(_)
             | Trouble::Output(_)
-            | Trouble::Input(_) => Exit::Failed,
+            | Trouble::Input(_)
+            | Trouble::Opening { .. }
+            | Trouble::Store(_)
+            | Trouble::Engine(_)
+            | Trouble::Exists { .. }
+            | Trouble::Unwritable { .. }
+            | Trouble::NoRuntime(_) => Exit::Failed,
         }
     }
 
@@ -84,6 +151,33 @@ impl Trouble {
             Trouble::EmptyCorpus => say(lang, "trouble.empty-corpus"),
             Trouble::Output(error) => text(lang, "trouble.output", &[("error", &system_error(error, lang))]),
             Trouble::Input(error) => text(lang, "trouble.input", &[("error", &system_error(error, lang))]),
+            Trouble::BadStore { url } => text(lang, "trouble.bad-store", &[("url", &secret::blanked(url))]),
+            Trouble::Postgres { url } => text(lang, "trouble.postgres", &[("url", &secret::blanked(url))]),
+            Trouble::NoStore { path } => text(lang, "trouble.no-store", &[("path", &path.display())]),
+            Trouble::Opening { path, error } => {
+                let words = store_in_words(error.trouble(), lang);
+                let path = path.display().to_string();
+                if words.contains(&path) { words } else { format!("{path}: {words}") }
+            }
+            Trouble::Store(error) => store_in_words(error.trouble(), lang),
+            Trouble::Engine(error) => text(lang, "trouble.store.other", &[("why", error)]),
+            Trouble::NoJob { id, store } => text(lang, "trouble.no-job", &[("id", id), ("store", store)]),
+            Trouble::NoLetter { id, store } => {
+                text(lang, "trouble.no-letter", &[("id", id), ("store", store)])
+            }
+            Trouble::NoLetters { store } => text(lang, "trouble.no-letters", &[("store", store)]),
+            Trouble::NeedsYes { what, .. } => text(lang, "trouble.needs-yes", &[("what", what)]),
+            Trouble::BadCall(error) => call_in_words(error, lang),
+            Trouble::BadPayload(error) => text(lang, "trouble.bad-payload", &[("error", error)]),
+            Trouble::Exists { path } => text(lang, "trouble.exists", &[("path", &path.display())]),
+            Trouble::Unwritable { path, source } => text(
+                lang,
+                "trouble.unwritable",
+                &[("path", &path.display()), ("error", &system_error(source, lang))],
+            ),
+            Trouble::NoRuntime(error) => {
+                text(lang, "trouble.no-runtime", &[("error", &system_error(error, lang))])
+            }
         }
     }
 
@@ -113,7 +207,74 @@ impl Trouble {
             }
             Trouble::Output(_) => Some(say(lang, "trouble.hint.output")),
             Trouble::Input(_) => Some(say(lang, "trouble.hint.input")),
+            Trouble::BadStore { .. } => Some(say(lang, "trouble.hint.bad-store")),
+            Trouble::Postgres { .. } => Some(say(lang, "trouble.hint.postgres")),
+            Trouble::NoStore { .. } => Some(say(lang, "trouble.hint.store.missing")),
+            Trouble::Store(error) | Trouble::Opening { error, .. } => {
+                Some(say(lang, &format!("trouble.hint.store.{}", store_kind(error.trouble()))))
+            }
+            Trouble::Engine(_) => Some(say(lang, "trouble.hint.store.other")),
+            Trouble::NoJob { .. } => Some(say(lang, "trouble.hint.no-job")),
+            Trouble::NoLetter { id, .. } => Some(text(lang, "trouble.hint.no-letter", &[("id", id)])),
+            Trouble::NoLetters { .. } => Some(say(lang, "trouble.hint.no-letters")),
+            Trouble::NeedsYes { command, .. } => {
+                Some(text(lang, "trouble.hint.needs-yes", &[("command", command)]))
+            }
+            Trouble::BadCall(_) => Some(say(lang, "trouble.hint.bad-call")),
+            Trouble::BadPayload(_) => Some(say(lang, "trouble.hint.bad-payload")),
+            Trouble::Exists { .. } => Some(say(lang, "trouble.hint.exists")),
+            Trouble::Unwritable { .. } => Some(say(lang, "trouble.hint.unwritable")),
+            Trouble::NoRuntime(_) => Some(say(lang, "trouble.hint.no-runtime")),
         }
+    }
+}
+
+fn call_in_words(error: &BadCall, lang: Lang) -> String {
+    let (key, what): (_, &dyn std::fmt::Display) = match error {
+        BadCall::Method(method) => ("method", method),
+        BadCall::Url(why) => ("url", why),
+        BadCall::HeaderName(name) => ("header-name", name),
+        BadCall::HeaderValue(name) => ("header-value", name),
+        BadCall::NotYours(name) => ("not-yours", name),
+        BadCall::Form(_) | BadCall::Base64(_) => ("other", error),
+    };
+    text(lang, &format!("trouble.call.{key}"), &[("what", what)])
+}
+
+/// The kinds of trouble that a store gives, as the last part of a key.
+fn store_kind(trouble: &StoreTrouble) -> &'static str {
+    match trouble {
+        StoreTrouble::Missing(_) => "missing",
+        StoreTrouble::Open { .. } => "open",
+        StoreTrouble::Foreign(_) => "foreign",
+        StoreTrouble::NewerSchema { .. } => "newer",
+        StoreTrouble::OrphanedJournal(_) => "orphan",
+        StoreTrouble::NetworkFilesystem { .. } => "network",
+        StoreTrouble::Busy { .. } => "busy",
+        StoreTrouble::Full => "full",
+        StoreTrouble::ReadOnly(_) => "read-only",
+        StoreTrouble::Corrupt(_) => "corrupt",
+        // The rest is rare, and says itself best.
+        _ => "other",
+    }
+}
+
+fn store_in_words(trouble: &StoreTrouble, lang: Lang) -> String {
+    let key = format!("trouble.store.{}", store_kind(trouble));
+    match trouble {
+        StoreTrouble::Missing(path) | StoreTrouble::Foreign(path) | StoreTrouble::OrphanedJournal(path) => {
+            text(lang, &key, &[("path", &path.display())])
+        }
+        StoreTrouble::Open { path, why } => text(lang, &key, &[("path", &path.display()), ("why", why)]),
+        StoreTrouble::NewerSchema { path, found, known } => {
+            text(lang, &key, &[("path", &path.display()), ("found", found), ("known", known)])
+        }
+        StoreTrouble::NetworkFilesystem { path, filesystem } => {
+            text(lang, &key, &[("path", &path.display()), ("filesystem", filesystem)])
+        }
+        StoreTrouble::Busy { seconds } => text(lang, &key, &[("seconds", seconds)]),
+        StoreTrouble::ReadOnly(why) | StoreTrouble::Corrupt(why) => text(lang, &key, &[("why", why)]),
+        other => text(lang, &key, &[("why", other)]),
     }
 }
 

@@ -6,12 +6,21 @@
 
 pub(crate) mod accuracy;
 pub(crate) mod backoff;
+pub(crate) mod check;
 pub(crate) mod classification;
 pub(crate) mod config;
 pub(crate) mod config_check;
+pub(crate) mod dead_letter;
 pub(crate) mod decision;
 pub(crate) mod delays;
+pub(crate) mod enqueued;
+pub(crate) mod event;
+pub(crate) mod imported;
+pub(crate) mod moment;
 pub(crate) mod policy;
+pub(crate) mod redriven;
+pub(crate) mod status;
+pub(crate) mod story;
 
 use std::time::Duration;
 

@@ -284,7 +284,9 @@ fn word() -> impl Strategy<Value = String> {
             "--backoff", "--jitter", "--max-delay", "--initial-delay", "--multiplier", "--retry-after",
             "--http-status", "--exit-code", "--code", "--text", "--seed", "--retry-on", "--lang", "ja", "-v",
             "-q", "--color", "always", "network", "unknown", "standard", "1s", "0", "3", "full", "--", "-",
-            "--origin", "--corpus", "--max-retries", "fibonacci", "--help", "--for", "0s",
+            "--origin", "--corpus", "--max-retries", "fibonacci", "--help", "--for", "0s", "enqueue", "status",
+            "dlq", "retry", "redrive", "events", "store", "migrate", "backup", "import", "export", "job_1",
+            "--payload", "{}", "--kind", "--exec", "--http", "--limit", "--since", "--all", "--yes", "--job",
         ])
         .prop_map(ToOwned::to_owned),
         1 => any::<String>(),
@@ -299,7 +301,9 @@ proptest! {
     fn no_command_line_panics(words in prop::collection::vec(word(), 0..8), stdin in any::<Vec<u8>>()) {
         // A demo of any length would make the test sleep.
         prop_assume!(!words.iter().any(|word| word == "demo"));
-        let ran = redrive(words).stdin(stdin).run();
+        // Nor does it run commands, or follow events for ever, or find a store.
+        prop_assume!(!words.iter().any(|word| ["run", "work", "--follow", "-f"].contains(&word.as_str())));
+        let ran = redrive(words).env("REDRIVE_STORE", "sqlite:/dev/null/none.db").stdin(stdin).run();
         prop_assert!(ran.code <= 4, "{ran}");
     }
 

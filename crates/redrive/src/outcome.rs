@@ -144,6 +144,17 @@ impl Evidence {
         }
     }
 
+    /// What is known without words: for those who said nothing.
+    pub(crate) fn signals(&self) -> String {
+        match (self.exit_code, self.signal, self.http_status, &self.code) {
+            (_, Some(signal), ..) => format!("ended by signal {signal}"),
+            (Some(exit_code), ..) => format!("exit code {exit_code}"),
+            (_, _, Some(status), _) => format!("HTTP {status}"),
+            (.., Some(code)) => code.clone(),
+            _ => String::new(),
+        }
+    }
+
     /// The same evidence with every secret blanked, as it may be stored, shown and sent.
     ///
     /// ```

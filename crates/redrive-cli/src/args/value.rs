@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use redrive_policy::{Cause, CauseSet, CurveKind, Factor, Jitter, Lang, Multiplier, human_duration};
 
-use super::MAX_COUNT;
+use redrive_store::{EventSeq, EventStatus, JobId, MAX_NAME_BYTES, PRIORITIES, Timestamp};
+
+use super::{MAX_COUNT, MAX_LIMIT, MAX_SLOTS};
 use crate::nearest::nearest;
 use crate::text::{say, text};
 
@@ -27,7 +29,7 @@ pub(crate) enum BadValue {
     },
     Multiplier,
     Jitter,
-    Status,
+    HttpStatus,
     ExitCode,
     Whole {
         least: u64,
@@ -40,6 +42,45 @@ pub(crate) enum BadValue {
         written: String,
         or_any: bool,
     },
+    /// Neither the id of a job nor that of an event.
+    Id,
+    Since,
+    Status {
+        written: String,
+    },
+    Priority,
+    Name,
+    Header,
+}
+
+/// A job, by its own id or by that of one of its events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum JobRef {
+    Job(JobId),
+    Event(String),
+}
+
+impl fmt::Display for JobRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JobRef::Job(id) => id.fmt(f),
+            JobRef::Event(id) => f.write_str(id),
+        }
+    }
+}
+
+/// A beginning: so long ago, or a point in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Since {
+    Ago(Duration),
+    At(Timestamp),
+}
+
+/// A header of an HTTP request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) name: String,
+    pub(crate) value: String,
 }
 
 impl BadValue {
@@ -53,7 +94,7 @@ impl BadValue {
             }
             BadValue::Multiplier => say(lang, "allowed.multiplier"),
             BadValue::Jitter => say(lang, "allowed.jitter"),
-            BadValue::Status => say(lang, "allowed.status"),
+            BadValue::HttpStatus => say(lang, "allowed.status"),
             BadValue::ExitCode => say(lang, "allowed.exit-code"),
             BadValue::Whole { least, most } => {
                 text(lang, "allowed.whole", &[("least", least), ("most", most)])
@@ -65,6 +106,17 @@ impl BadValue {
                 let any = if *or_any { ", any" } else { "" };
                 text(lang, "allowed.one-of", &[("names", &format!("{}{any}", Cause::NAMES.join(", ")))])
             }
+            BadValue::Id => say(lang, "allowed.id"),
+            BadValue::Since => say(lang, "allowed.since"),
+            BadValue::Status { .. } => {
+                let names = EventStatus::ALL.map(EventStatus::name).join(", ");
+                text(lang, "allowed.one-of", &[("names", &names)])
+            }
+            BadValue::Priority => {
+                text(lang, "allowed.whole", &[("least", PRIORITIES.start()), ("most", PRIORITIES.end())])
+            }
+            BadValue::Name => text(lang, "allowed.name", &[("most", &MAX_NAME_BYTES)]),
+            BadValue::Header => say(lang, "allowed.header"),
         }
     }
 
@@ -73,6 +125,9 @@ impl BadValue {
         match self {
             BadValue::Curve { written } => nearest(written, CurveKind::NAMES.iter().copied()),
             BadValue::Cause { written, .. } => nearest(written, Cause::NAMES.iter().copied()),
+            BadValue::Status { written } => {
+                nearest(written, EventStatus::ALL.into_iter().map(EventStatus::name))
+            }
             _ => None,
         }
     }
@@ -99,6 +154,13 @@ pub(super) fn duration(text: &str) -> Result<Duration, BadValue> {
 pub(super) fn show_time(text: &str) -> Result<Duration, BadValue> {
     let lasts = duration(text)?;
     if lasts < SHORTEST_SHOW { Err(BadValue::TooShort { least: SHORTEST_SHOW }) } else { Ok(lasts) }
+}
+
+/// How long something may take: no time at all is not enough for anything.
+pub(super) fn wait(text: &str) -> Result<Duration, BadValue> {
+    let least = Duration::from_millis(1);
+    let wait = duration(text)?;
+    if wait < least { Err(BadValue::TooShort { least }) } else { Ok(wait) }
 }
 
 pub(super) fn multiplier(text: &str) -> Result<Multiplier, BadValue> {
@@ -142,7 +204,7 @@ pub(super) fn causes(text: &str) -> Result<CauseSet, BadValue> {
 
 /// Beyond 599 there are servers that make up their own, and rules that name them.
 pub(super) fn http_status(text: &str) -> Result<u16, BadValue> {
-    text.trim().parse().ok().filter(|status| (100..=999).contains(status)).ok_or(BadValue::Status)
+    text.trim().parse().ok().filter(|status| (100..=999).contains(status)).ok_or(BadValue::HttpStatus)
 }
 
 /// Windows reports codes such as 3221225477 as unsigned; they are the same 32 bits.
@@ -166,6 +228,59 @@ pub(super) fn seed(text: &str) -> Result<u64, BadValue> {
     text.trim().parse().map_err(|_| BadValue::Whole { least: 0, most: u64::MAX })
 }
 
+pub(super) fn limit(text: &str) -> Result<u32, BadValue> {
+    let bad = BadValue::Whole { least: 1, most: MAX_LIMIT };
+    text.trim().parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(&u64::from(*limit))).ok_or(bad)
+}
+
+pub(super) fn slots(text: &str) -> Result<usize, BadValue> {
+    let bad = BadValue::Whole { least: 1, most: u64::try_from(MAX_SLOTS).unwrap_or(u64::MAX) };
+    text.trim().parse().ok().filter(|slots| (1..=MAX_SLOTS).contains(slots)).ok_or(bad)
+}
+
+pub(super) fn priority(text: &str) -> Result<i32, BadValue> {
+    text.trim().parse().ok().filter(|priority| PRIORITIES.contains(priority)).ok_or(BadValue::Priority)
+}
+
+/// The name of a queue or a kind, a key, an id of the caller's.
+pub(super) fn name(text: &str) -> Result<String, BadValue> {
+    let fits = (1..=MAX_NAME_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
+    if fits { Ok(text.to_owned()) } else { Err(BadValue::Name) }
+}
+
+pub(super) fn job_id(text: &str) -> Result<JobId, BadValue> {
+    text.trim().parse().map_err(|_| BadValue::Id)
+}
+
+/// Events from elsewhere have ids of any shape; what begins like one of ours is taken for one.
+pub(super) fn job_ref(text: &str) -> Result<JobRef, BadValue> {
+    let text = text.trim();
+    if EventSeq::from_event_id(text).is_some() || text.starts_with("EVT-") {
+        return Ok(JobRef::Event(text.to_owned()));
+    }
+    job_id(text).map(JobRef::Job)
+}
+
+pub(super) fn since(text: &str) -> Result<Since, BadValue> {
+    let at = || text.parse().map(Since::At).ok();
+    redrive_policy::parse_duration(text).map(Since::Ago).ok().or_else(at).ok_or(BadValue::Since)
+}
+
+pub(super) fn event_status(text: &str) -> Result<EventStatus, BadValue> {
+    EventStatus::from_name(text).ok_or_else(|| BadValue::Status { written: text.to_owned() })
+}
+
+/// `Name: value`. A line break in it would be a second header.
+pub(super) fn header(text: &str) -> Result<Header, BadValue> {
+    let (name, value) = text.split_once(':').ok_or(BadValue::Header)?;
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let (name, value) = (name.trim_end(), value.trim());
+    if name.is_empty() || !name.bytes().all(token) || value.chars().any(char::is_control) {
+        return Err(BadValue::Header);
+    }
+    Ok(Header { name: name.to_owned(), value: value.to_owned() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,7 +301,7 @@ mod tests {
             assert!(count(text).is_err(), "{text}");
         }
         for text in ["0", "99", "1000", "-500", "65536", "OK"] {
-            assert_eq!(http_status(text), Err(BadValue::Status), "{text}");
+            assert_eq!(http_status(text), Err(BadValue::HttpStatus), "{text}");
         }
         assert_eq!(http_status("999"), Ok(999));
         assert_eq!(exit_code("3221225477"), Ok(-1_073_741_819));
@@ -205,6 +320,28 @@ mod tests {
         assert_eq!(duration(&human_duration(MAX_DURATION)), Ok(MAX_DURATION));
         assert_eq!(show_time("1.9s"), Err(BadValue::TooShort { least: SHORTEST_SHOW }));
         assert_eq!(show_time("2s"), Ok(SHORTEST_SHOW));
+    }
+
+    /// R-D1, R-E2: jobs are named by their own id or by an event's; nothing else is an id.
+    #[test]
+    fn ids_names_and_times() {
+        assert_eq!(job_ref("job_17"), Ok(JobRef::Job(JobId(17))));
+        assert_eq!(job_ref(" 17 "), Ok(JobRef::Job(JobId(17))));
+        let event = "EVT-20261115-110332-00002a";
+        assert_eq!(job_ref(event), Ok(JobRef::Event(event.to_owned())));
+        for bad in ["", "job_", "job_-1", "-1", "17x", "99999999999999999999", "job 17"] {
+            assert_eq!(job_ref(bad), Err(BadValue::Id), "{bad}");
+        }
+        assert_eq!(since("90m"), Ok(Since::Ago(Duration::from_mins(90))));
+        assert!(matches!(since("2026-11-15T11:00:00Z"), Ok(Since::At(_))));
+        assert_eq!(since("yesterday"), Err(BadValue::Since));
+        assert!(priority("-101").is_err() && priority("100") == Ok(100));
+        assert!(name("").is_err() && name("a\nb").is_err() && name(&"x".repeat(256)).is_err());
+        assert!(header("X-Token: a:b").is_ok_and(|header| header.value == "a:b"));
+        for bad in ["no colon", ": x", "a b: c", "A: b\r\nC: d"] {
+            assert_eq!(header(bad), Err(BadValue::Header), "{bad:?}");
+        }
+        assert_eq!(event_status("dead_leter").unwrap_err().meant(), Some("dead_letter"));
     }
 
     #[test]

@@ -96,9 +96,10 @@ const NARROW: usize = 64;
 /// No column is made narrower than this.
 const NARROWEST_COLUMN: usize = 8;
 
-/// Whether a table is drawn in so many columns: always where there is room, else only if no row is broken.
+/// Whether a table is drawn in so many columns: where there is room, else only if no row is broken.
 fn fits(table: &Table, columns: usize) -> bool {
-    columns >= NARROW || measured(table, &width).iter().sum::<usize>() <= room_in(table, columns)
+    let squeezed = if columns >= NARROW { widths(table, columns) } else { measured(table, &width) };
+    squeezed.iter().sum::<usize>() <= room_in(table, columns)
 }
 
 /// What is left for text.

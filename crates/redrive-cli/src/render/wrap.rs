@@ -10,7 +10,7 @@ const NOT_FIRST: &str =
 const LONG_PATH: usize = 16;
 
 /// The lines of a text. A word wider than a line is broken where the line ends.
-pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(8);
     let mut lines = Vec::new();
     let mut line = String::new();

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::expect_used, clippy::duration_suboptimal_units)]
 
+pub mod stored;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};

@@ -407,6 +407,9 @@ impl<'a> Batch<'a> {
         run_at: Timestamp,
     ) -> Result<(), StoreError> {
         let place = held_for.map_or(lane, |worker| -worker);
+        if let Some(worker) = held_for {
+            self.run(sql!("worker_stranger"), [worker])?;
+        }
         self.run(sql!("ready_insert"), params![place, rank, run_at.millis(), job.0])?;
         self.count(lane, |delta| delta.ready += 1);
         if self.readied.last() != Some(&place) {

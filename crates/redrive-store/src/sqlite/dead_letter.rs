@@ -198,6 +198,8 @@ pub(super) fn purge(
     for id in &old {
         let id = JobId(*id);
         let source_id: i64 = batch.first(sql!("job_source"), [id.0], |row| row.get(0))?.unwrap_or_default();
+        let caller_id: Option<String> =
+            batch.first(sql!("job_read_ends"), [id.0], |row| row.get(0))?.flatten();
         let Some(taken) = take(batch, id)? else { continue };
         let row = EventRow {
             type_id: batch.name("letter_expired")?,
@@ -206,6 +208,7 @@ pub(super) fn purge(
             job: Some(id),
             lane_id: Some(taken.lane),
             parent: Some(taken.event),
+            caller_id: caller_id.as_deref(),
             ..EventRow::default()
         };
         let event = batch.event(now, &row)?;

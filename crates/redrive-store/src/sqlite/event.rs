@@ -340,6 +340,8 @@ fn of_job(batch: &Batch<'_>, job: JobId, filter: &EventFilter, limit: u32) -> Re
             && (filter.types.is_empty() || filter.types.contains(&event.event_type))
             && filter.source.as_ref().is_none_or(|source| *source == event.source)
             && (filter.statuses.is_empty() || filter.statuses.contains(&event.status))
+            && filter.hypothesis.as_ref().is_none_or(|one| event.related_hypothesis_id.as_ref() == Some(one))
+            && filter.caller_id.as_ref().is_none_or(|one| event.data["caller_id"] == **one)
             && filter.since.is_none_or(|since| event.timestamp >= since)
             && filter.until.is_none_or(|until| event.timestamp < until)
             && filter.after.is_none_or(|after| event.seq > after)

@@ -56,7 +56,10 @@ pub(super) fn lease(
     if places.len() > 1 {
         due.sort_unstable_by_key(|due| (due.rank, due.run_at, due.job.0));
     }
-    due.truncate(request.max);
+    // What is left for others is due where it stands, whatever looking at each lane alone has shown.
+    for left in due.drain(request.max.min(due.len())..) {
+        batch.memory.idle.remove(&left.place);
+    }
     due.iter().map(|due| lease_one(batch, now, request, due)).collect()
 }
 
@@ -75,7 +78,7 @@ fn find_due(
     let mut statement = batch.statement(sql!("ready_scan"))?;
     'ranks: loop {
         // One more than is wanted shows when the next one becomes due.
-        let wanted = (max + 1).saturating_sub(due.len() - began);
+        let wanted = max.saturating_add(1).saturating_sub(due.len() - began);
         let limit = i64::try_from(wanted).unwrap_or(i64::MAX);
         let mut rows = statement.query(params![place, rank, limit])?;
         let mut seen = 0;
@@ -91,7 +94,7 @@ fn find_due(
         }
         if seen == wanted {
             // There is more than was asked for: not idle.
-            due.truncate(began + max);
+            due.truncate(began.saturating_add(max));
             batch.memory.idle.remove(&place);
             return Ok(());
         }
@@ -110,7 +113,7 @@ fn lease_one(
 ) -> Result<LeasedJob, StoreError> {
     let id = due.job;
     batch.run(sql!("ready_delete"), params![due.place, due.rank, due.run_at, id.0])?;
-    let mut leased = read_leasable(batch, id)?;
+    let (mut leased, has_progress) = read_leasable(batch, id)?;
     leased.token.fence += 1;
     // Past its deadline nothing is begun: whoever has the lease sets it aside.
     leased.begun = request.begin && leased.job.deadline_at.is_none_or(|deadline| now < deadline);
@@ -120,7 +123,6 @@ fn lease_one(
     if leased.begun {
         leased.event = EventSeq(tell_begun(batch, now, &leased, lane, source_id)?);
     }
-    let has_progress = leased.attempt > 1 || leased.token.fence > 1 || due.place < 0;
     let flags = if leased.job.unique_key.is_some() { HAS_UNIQUE_KEY } else { 0 }
         | if has_progress { HAS_PROGRESS } else { 0 }
         | if leased.job.caller_id.is_some() { HAS_CALLER } else { 0 };
@@ -150,8 +152,8 @@ fn lease_one(
     Ok(leased)
 }
 
-/// A job with what it has been through, as the next attempt would see it.
-fn read_leasable(batch: &mut Batch<'_>, id: JobId) -> Result<LeasedJob, StoreError> {
+/// A job with what it has been through, as the next attempt would see it, and whether that has a row of its own.
+fn read_leasable(batch: &mut Batch<'_>, id: JobId) -> Result<(LeasedJob, bool), StoreError> {
     let mut statement = batch.statement(sql!("leasable"))?;
     let mut rows = statement.query([id.0])?;
     let Some(row) = rows.next()? else {
@@ -159,7 +161,8 @@ fn read_leasable(batch: &mut Batch<'_>, id: JobId) -> Result<LeasedJob, StoreErr
     };
     let job = read_job(batch, id, row)?;
     let number = |at| row.get::<_, Option<i64>>(at).map(|number| number.unwrap_or(0));
-    Ok(LeasedJob {
+    let latest = row.get::<_, Option<i64>>(21)?;
+    let leased = LeasedJob {
         token: LeaseToken { job: id, fence: number(15)? },
         job,
         attempt: count(number(16)?) + 1,
@@ -169,8 +172,9 @@ fn read_leasable(batch: &mut Batch<'_>, id: JobId) -> Result<LeasedJob, StoreErr
         hint: row.get(20)?,
         begun: false,
         expires_at: Timestamp::default(),
-        event: EventSeq(row.get::<_, Option<i64>>(21)?.map_or_else(|| row.get(4), Ok)?),
-    })
+        event: EventSeq(latest.map_or_else(|| row.get(4), Ok)?),
+    };
+    Ok((leased, latest.is_some()))
 }
 
 fn tell_begun(
@@ -212,7 +216,7 @@ fn begin_one(batch: &mut Batch<'_>, now: Timestamp, token: LeaseToken) -> Result
         // Beginning twice is beginning once: the answer to the first time may have been lost.
         return Ok(fence == token.fence && begun);
     }
-    let mut leased = read_leasable(batch, token.job)?;
+    let (mut leased, _) = read_leasable(batch, token.job)?;
     leased.event = EventSeq(parent);
     let event = tell_begun(batch, now, &leased, lane, source_id)?;
     batch.run(sql!("lease_begin"), params![token.job.0, token.fence, now.millis(), event])?;
@@ -263,7 +267,7 @@ pub(super) fn seize_expired(
     let mut seized = Vec::new();
     for (id, from, begun, fence, event) in expired {
         batch.run(sql!("lease_seize"), params![id.0, reaper.0, now.millis(), millis(lease_for)])?;
-        let mut leased = read_leasable(batch, id)?;
+        let (mut leased, _) = read_leasable(batch, id)?;
         leased.token.fence = fence + 1;
         leased.expires_at = now.after(lease_for);
         leased.begun = begun;

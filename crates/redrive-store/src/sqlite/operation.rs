@@ -89,6 +89,14 @@ impl LeaseCall {
             answer,
         )
     }
+
+    /// The clock is the caller's. For one that has waited, the whole milliseconds that passed are added: not a part of
+    /// one, so that nothing is due too early.
+    fn clock(&self) -> Timestamp {
+        let looked_before = !self.places.is_empty() && !self.request.wait.is_zero();
+        let waited = if looked_before { self.arrived.elapsed().as_millis() } else { 0 };
+        Timestamp::from_millis(self.now.millis().saturating_add(i64::try_from(waited).unwrap_or(i64::MAX)))
+    }
 }
 
 impl Operation for LeaseCall {
@@ -97,16 +105,19 @@ impl Operation for LeaseCall {
         if self.reply.is_closed() {
             return Ok(Step::Park);
         }
-        // The clock is the caller's; what passed since it asked is added.
-        let now = self.now.after(self.arrived.elapsed());
+        let now = self.clock();
         self.places = lease::places(batch, &self.request)?;
         self.lanes_seen = batch.memory.lanes_seen;
         self.leased = lease::lease(batch, now, &self.request, &self.places)?;
         Ok(if self.leased.is_empty() { Step::Park } else { Step::Done })
     }
 
+    fn undo(&mut self) {
+        self.leased.clear();
+    }
+
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) -> Option<Box<dyn Operation>> {
-        let now = self.now.after(self.arrived.elapsed());
+        let now = self.clock();
         let LeaseCall { leased, reply, .. } = *self;
         let leased = match reply.send(outcome.map(|()| leased)) {
             Ok(()) | Err(Err(_)) => return None,
@@ -165,6 +176,10 @@ impl Operation for Follow {
     fn apply(&mut self, batch: &mut Batch<'_>) -> Result<Step, StoreError> {
         self.last = batch.last_event();
         Ok(if self.last > self.after { Step::Done } else { Step::Park })
+    }
+
+    fn undo(&mut self) {
+        self.last = self.after;
     }
 
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) -> Option<Box<dyn Operation>> {

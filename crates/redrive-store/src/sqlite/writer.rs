@@ -18,6 +18,7 @@ use rusqlite::Connection;
 use super::batch::{Batch, Memory};
 use super::checkpoint::Checkpoints;
 use super::reserve::Reserve;
+use super::store_file::StoreFile;
 use crate::error::{StoreError, Trouble};
 
 /// The most operations in one transaction.
@@ -42,6 +43,9 @@ pub(super) enum Step {
 pub(super) trait Operation: Send {
     /// Does it. Called again from the beginning when the transaction has to be repeated.
     fn apply(&mut self, batch: &mut Batch<'_>) -> Result<Step, StoreError>;
+
+    /// The transaction in which it was applied is undone: whatever it got there, it has not.
+    fn undo(&mut self) {}
 
     /// Tells the caller. May leave something to be done because the caller is gone.
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) -> Option<Box<dyn Operation>>;
@@ -87,6 +91,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn start(
         connection: Connection,
+        file: StoreFile,
         checkpoints: Checkpoints,
         reserve: Reserve,
     ) -> std::io::Result<Writer> {
@@ -94,6 +99,7 @@ impl Writer {
         let waiting = Arc::new(AtomicUsize::new(0));
         let desk = Desk {
             connection,
+            file,
             memory: Memory::default(),
             data_version: None,
             parked: Vec::new(),
@@ -138,6 +144,7 @@ impl Writer {
 /// What the writing thread has before it.
 struct Desk {
     connection: Connection,
+    file: StoreFile,
     memory: Memory,
     data_version: Option<i64>,
     parked: Vec<Box<dyn Operation>>,
@@ -214,7 +221,10 @@ impl Desk {
     /// Applies a group of operations and what is parked, and answers them.
     fn serve(&mut self, arrived: Vec<Box<dyn Operation>>, leftovers: &mut VecDeque<Box<dyn Operation>>) {
         let now = Instant::now();
-        if !self.parked.is_empty() && self.others_wrote() {
+        // Whoever waits, or only looks, must not be told by what we remember from before somebody else wrote.
+        let somebody_waits =
+            arrived.iter().chain(&self.parked).any(|operation| operation.patience().is_some());
+        if somebody_waits && self.others_wrote() {
             self.memory.others_wrote();
         }
         let mut group = Vec::with_capacity(arrived.len());
@@ -255,6 +265,9 @@ impl Desk {
         let result = self.attempt(group);
         if result.is_err() {
             self.memory.forget();
+            for operation in group.iter_mut().chain(&mut self.parked) {
+                operation.undo();
+            }
             if !self.connection.is_autocommit()
                 && let Err(error) = self.connection.execute_batch("ROLLBACK")
             {
@@ -265,6 +278,7 @@ impl Desk {
     }
 
     fn attempt(&mut self, group: &mut [Box<dyn Operation>]) -> Result<Vec<bool>, StoreError> {
+        self.file.is_still_there()?;
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         if self.others_wrote() {
             self.memory.others_wrote();

@@ -137,6 +137,7 @@ impl Running {
             fence: Some(self.token.fence.to_string()),
             timeout: self.limit(),
             cancel: Some(self.cancel().clone()),
+            after_a_crash: self.crashes > 0,
             ..Surroundings::new(self.job_id().to_string(), self.attempt)
         }
     }

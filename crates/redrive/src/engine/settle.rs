@@ -98,7 +98,10 @@ fn failed_attempt(
     named: &Named,
     forced: Option<LetterReason>,
 ) -> FailedAttempt {
-    let Failing { failure, evidence, exit_code, output, latency, .. } = failing;
+    let Failing { failure, mut evidence, exit_code, output, latency, .. } = failing;
+    if evidence.message.trim().is_empty() {
+        evidence.message = evidence.signals();
+    }
     FailedAttempt {
         cause: failure.cause,
         retryable: failure.is_retryable(),

@@ -4,11 +4,12 @@
 //! the command and nothing else. After the command's own end the pipe may be held open by somebody it left
 //! behind; nobody waits for those.
 
+use std::io;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 use crate::bounded::Tail;
 
@@ -37,12 +38,20 @@ pub(super) struct Pump<'a> {
     pub(super) tail: &'a mut Tail,
     pub(super) escalation: Option<&'a mut Escalation>,
     pub(super) ended: watch::Receiver<bool>,
+    /// Whether something was written that may still be on its way.
+    pub(super) unflushed: bool,
 }
 
 impl Pump<'_> {
     /// Pumps until the stream ends, or the command has ended and nothing more is to be expected.
     pub(super) async fn run(mut self, from: Option<impl AsyncRead + Unpin>) {
-        let Some(mut from) = from else { return };
+        if let Some(from) = from {
+            self.pump(from).await;
+        }
+        let _ = self.flush().await;
+    }
+
+    async fn pump(&mut self, mut from: impl AsyncRead + Unpin) {
         let mut buffer = vec![0; BUFFER];
         let mut until = None;
         let mut late = 0;
@@ -50,49 +59,67 @@ impl Pump<'_> {
             if until.is_none() && *self.ended.borrow() {
                 until = Some(Instant::now() + DRAIN_FOR);
             }
-            let read = match until {
-                None => tokio::select! {
-                    biased;
-                    read = from.read(&mut buffer) => read,
-                    changed = self.ended.changed() => match changed {
-                        Ok(()) => continue,
-                        Err(_) => return,
-                    },
-                },
+            let mut ended = self.ended.clone();
+            let drained = async {
+                match until {
+                    Some(until) => sleep_until(until).await,
+                    None => drop(ended.changed().await),
+                }
+            };
+            let count = tokio::select! {
+                biased;
                 // What is there already is read even when the time is over.
-                Some(until) => match timeout_at(until, from.read(&mut buffer)).await {
-                    Ok(read) => read,
+                read = from.read(&mut buffer) => match read {
+                    Ok(count @ 1..) => count,
+                    _ => return,
+                },
+                // Only when nothing more is there to write: then nobody waits for what was written, nor for us.
+                flushed = self.flush(), if self.unflushed => match flushed {
+                    Ok(()) => continue,
                     Err(_) => return,
                 },
+                () = drained => match until {
+                    Some(_) => return,
+                    None => continue,
+                },
             };
-            let Ok(count @ 1..) = read else { return };
             if until.is_some_and(|until| Instant::now() > until) {
                 late += count;
                 if late > DRAIN_BOUND {
                     return;
                 }
             }
-            if !self.take(&buffer[..count]).await {
+            self.tail.push(&buffer[..count]);
+            if let Some(escalation) = &mut self.escalation {
+                escalation.read(&buffer[..count]);
+            }
+            if self.write(&buffer[..count]).await.is_err() {
                 return;
             }
         }
     }
 
-    /// Keeps and passes on; whether to go on.
-    async fn take(&mut self, chunk: &[u8]) -> bool {
-        self.tail.push(chunk);
-        if let Some(escalation) = &mut self.escalation {
-            escalation.read(chunk);
-        }
-        let Some(to) = &mut self.to else { return true };
-        let written = match to.write_all(chunk).await {
-            Ok(()) => to.flush().await,
-            Err(error) => Err(error),
-        };
+    async fn write(&mut self, chunk: &[u8]) -> io::Result<()> {
+        let Some(to) = &mut self.to else { return Ok(()) };
+        self.unflushed = true;
+        let written = to.write_all(chunk).await;
+        self.went(written)
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        let Some(to) = &mut self.to else { return Ok(()) };
+        let flushed = to.flush().await;
+        self.unflushed = false;
+        self.went(flushed)
+    }
+
+    /// What a write that failed means for the command.
+    fn went(&mut self, written: io::Result<()>) -> io::Result<()> {
         if written.is_err() {
             self.to = None;
+            self.unflushed = false;
         }
-        written.is_ok() || self.when_broken == WhenBroken::GoOn
+        if self.when_broken == WhenBroken::GoOn { Ok(()) } else { written }
     }
 }
 

@@ -7,7 +7,7 @@ WITH redriven AS (
                      - sum(t.text IN ('job_snoozed', 'job_released') AND coalesce(pt.text, '') = 'attempt_started') AS attempts
     FROM event e JOIN name t ON t.id = e.type_id LEFT JOIN event p ON p.seq = e.parent
          LEFT JOIN name pt ON pt.id = p.type_id LEFT JOIN redriven r ON r.job_id = e.job_id
-    WHERE e.job_id IN (SELECT id FROM job) AND e.seq > coalesce(r.seq, 0) GROUP BY e.job_id
+    WHERE e.job_id IN (SELECT id FROM job) AND e.lane_id IS NOT NULL AND e.seq > coalesce(r.seq, 0) GROUP BY e.job_id
 ), counted AS (
     SELECT j.id AS job_id,
            coalesce((SELECT attempts FROM lease WHERE job_id = j.id), (SELECT attempts FROM dead_letter WHERE job_id = j.id),

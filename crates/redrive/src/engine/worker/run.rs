@@ -26,7 +26,7 @@ use crate::hooks::guarded;
 /// How often a worker that waits for an end looks whether it has come.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How often, at the least, expired leases are looked for.
-const TIDY_EVERY: Duration = Duration::from_secs(5);
+const TIDY_EVERY: Duration = Duration::from_secs(1);
 /// How long attempts that were asked to end, and settlements of a worker that ends now, are waited for.
 const LAST_WAIT: Duration = Duration::from_secs(6);
 /// How long to wait before the store is asked again after trouble that may pass.

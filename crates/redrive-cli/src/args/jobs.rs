@@ -1,0 +1,70 @@
+//! The commands that bring work in and do it: `run`, `enqueue`, `work`.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use super::value::{self, Header};
+use super::{MAX_SLOTS, PolicyFlags};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    #[arg(long, value_name = "D", value_parser = value::wait, allow_hyphen_values = true)]
+    pub(crate) timeout: Option<Duration>,
+    #[arg(long, value_name = "D", value_parser = value::wait, allow_hyphen_values = true)]
+    pub(crate) deadline: Option<Duration>,
+    #[arg(long, value_name = "NAME", value_parser = value::name)]
+    pub(crate) name: Option<String>,
+    #[arg(long)]
+    pub(crate) detach: bool,
+    #[command(flatten)]
+    pub(crate) flags: PolicyFlags,
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("work").args(["http", "payload", "exec"]).required(true))]
+pub(crate) struct EnqueueArgs {
+    #[arg(long, value_name = "NAME", value_parser = value::name)]
+    pub(crate) queue: Option<String>,
+    #[arg(long, value_name = "D", value_parser = value::duration, allow_hyphen_values = true)]
+    pub(crate) delay: Option<Duration>,
+    #[arg(long, value_name = "N", value_parser = value::priority, allow_hyphen_values = true)]
+    pub(crate) priority: Option<i32>,
+    #[arg(long, value_name = "KEY", value_parser = value::name)]
+    pub(crate) unique: Option<String>,
+    #[arg(long, value_name = "ID", value_parser = value::name)]
+    pub(crate) caller_id: Option<String>,
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<String>,
+    #[arg(long, value_name = "D", value_parser = value::wait, allow_hyphen_values = true)]
+    pub(crate) timeout: Option<Duration>,
+    #[arg(long, num_args = 2, value_names = ["METHOD", "URL"])]
+    pub(crate) http: Vec<String>,
+    #[arg(long, value_name = "'K: V'", value_parser = value::header, requires = "http")]
+    pub(crate) header: Vec<Header>,
+    #[arg(long, value_name = "TEXT|@FILE|-", requires = "http", allow_hyphen_values = true)]
+    pub(crate) body: Option<String>,
+    #[arg(long, value_name = "JSON", requires = "kind", allow_hyphen_values = true)]
+    pub(crate) payload: Option<String>,
+    #[arg(long, value_name = "KIND", requires = "payload", value_parser = value::name)]
+    pub(crate) kind: Option<String>,
+    // Everything behind it is the command, whatever it looks like.
+    #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true)]
+    pub(crate) exec: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct WorkArgs {
+    #[arg(long, value_name = "NAME", value_parser = value::name)]
+    pub(crate) queue: Vec<String>,
+    #[arg(long, value_name = "N", value_parser = value::slots, allow_hyphen_values = true)]
+    #[arg(default_value_t = DEFAULT_SLOTS)]
+    pub(crate) concurrency: usize,
+    #[arg(long)]
+    pub(crate) until_empty: bool,
+}
+
+/// How many jobs a worker runs at once unless it is told.
+const DEFAULT_SLOTS: usize = 4;
+const _: () = assert!(DEFAULT_SLOTS <= MAX_SLOTS);

@@ -1,0 +1,98 @@
+//! The commands that look at what happened and put things back: `events`, `dlq`, `explain`, `retry`, `redrive`,
+//! and those that keep the store in order.
+
+use std::path::PathBuf;
+
+use redrive_policy::Cause;
+use redrive_store::{EventStatus, JobId};
+
+use super::value::{self, JobRef, Since};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct EventsArgs {
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) event_type: Vec<String>,
+    #[arg(long, value_name = "STATUS", value_parser = value::event_status)]
+    pub(crate) status: Vec<EventStatus>,
+    #[arg(long, value_name = "NAME")]
+    pub(crate) source: Option<String>,
+    #[arg(long, value_name = "ID")]
+    pub(crate) caller_id: Option<String>,
+    #[arg(long, value_name = "ID", value_parser = value::job_id)]
+    pub(crate) job: Option<JobId>,
+    #[arg(long, value_name = "D|TIME", value_parser = value::since, allow_hyphen_values = true)]
+    pub(crate) since: Option<Since>,
+    #[arg(long, value_name = "TAG")]
+    pub(crate) tag: Vec<String>,
+    #[arg(long, value_name = "N", value_parser = value::limit, allow_hyphen_values = true)]
+    pub(crate) limit: Option<u32>,
+}
+
+/// Which dead letters to list. These flags stand behind `dlq` as well as behind `dlq list`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct DlqListArgs {
+    #[arg(long, value_name = "N", value_parser = value::limit, allow_hyphen_values = true)]
+    pub(crate) limit: Option<u32>,
+    #[arg(long, value_name = "NAME")]
+    pub(crate) queue: Option<String>,
+    #[arg(long, value_name = "CAUSE", value_parser = value::cause)]
+    pub(crate) cause: Option<Cause>,
+    #[arg(long, value_name = "ID")]
+    pub(crate) caller_id: Option<String>,
+    #[arg(long)]
+    pub(crate) with_payload: bool,
+}
+
+impl DlqListArgs {
+    /// These flags, and where they say nothing those that stood before.
+    pub(crate) fn or(self, before: DlqListArgs) -> DlqListArgs {
+        DlqListArgs {
+            limit: self.limit.or(before.limit),
+            queue: self.queue.or(before.queue),
+            cause: self.cause.or(before.cause),
+            caller_id: self.caller_id.or(before.caller_id),
+            with_payload: self.with_payload || before.with_payload,
+        }
+    }
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum DlqCommand {
+    List(DlqListArgs),
+    Show {
+        #[arg(value_name = "ID", value_parser = value::job_ref)]
+        id: JobRef,
+        #[arg(long)]
+        with_payload: bool,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RetryArgs {
+    #[arg(value_name = "ID", value_parser = value::job_ref)]
+    pub(crate) id: JobRef,
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RedriveArgs {
+    #[arg(value_name = "ID", value_parser = value::job_ref, required_unless_present = "all")]
+    pub(crate) ids: Vec<JobRef>,
+    #[arg(long, conflicts_with = "ids")]
+    pub(crate) all: bool,
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum StoreCommand {
+    Migrate,
+    Check,
+    Backup {
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}

@@ -1,0 +1,112 @@
+//! The store that a command works on, and finding a job in it.
+//!
+//! A command that writes makes the store when there is none. One that only looks says that there is none yet.
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+
+use redrive::engine::Engine;
+use redrive_policy::Config;
+use redrive_store::{Event, JobRecord, Sqlite, SqliteOptions, Store, StoreError, Timestamp};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::Stage;
+use crate::args::JobRef;
+use crate::text::text;
+use crate::trouble::Trouble;
+
+/// The most events of one job that are told.
+const STORY_EVENTS: u32 = 1_000;
+
+/// A store, and what waits for its answers.
+pub(super) struct Opened {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) runtime: Runtime,
+    pub(super) now: Timestamp,
+}
+
+/// What to do when there is no store.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WhenMissing {
+    Make,
+    Refuse,
+}
+
+/// The store, made if need be.
+pub(super) fn to_write(stage: &Stage<'_>) -> Result<Opened, Trouble> {
+    let path = stage.settings.store_path(&stage.cwd)?;
+    open(&path, WhenMissing::Make, stage)
+}
+
+/// The store; trouble when there is none.
+pub(super) fn to_read(stage: &Stage<'_>) -> Result<Opened, Trouble> {
+    let path = stage.settings.store_path(&stage.cwd)?;
+    if !path.try_exists().unwrap_or(true) {
+        return Err(Trouble::NoStore { path });
+    }
+    open(&path, WhenMissing::Refuse, stage)
+}
+
+/// The store; nothing when there is none, and the person is told.
+pub(super) fn if_there(stage: &mut Stage<'_>) -> Result<Option<Opened>, Trouble> {
+    match to_read(stage) {
+        Ok(opened) => Ok(Some(opened)),
+        Err(Trouble::NoStore { path }) => {
+            let note = text(stage.settings.lang, "trouble.no-store", &[("path", &path.display())]);
+            stage.talk.note(&note);
+            Ok(None)
+        }
+        Err(trouble) => Err(trouble),
+    }
+}
+
+fn open(path: &Path, when_missing: WhenMissing, stage: &Stage<'_>) -> Result<Opened, Trouble> {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("redrive")
+        .enable_all()
+        .build()
+        .map_err(Trouble::NoRuntime)?;
+    let create = when_missing == WhenMissing::Make;
+    if let Some(folder) = path.parent().filter(|_| create) {
+        let unwritable = |source| Trouble::Unwritable { path: folder.to_owned(), source };
+        std::fs::create_dir_all(folder).map_err(unwritable)?;
+    }
+    let store = Sqlite::open(path, SqliteOptions { create, ..SqliteOptions::default() })
+        .map_err(|error| Trouble::Opening { path: path.to_owned(), error })?;
+    Ok(Opened { store: Arc::new(store), runtime, now: Timestamp::from_system(stage.now) })
+}
+
+impl Opened {
+    /// Waits for an answer of the store.
+    pub(super) fn wait<T>(&self, answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, Trouble> {
+        self.runtime.block_on(answer).map_err(Trouble::Store)
+    }
+
+    /// The engine on this store, with what the configuration says.
+    pub(super) fn engine(&self, config: &Config, stage: &Stage<'_>) -> Result<Engine, Trouble> {
+        let engine = Engine::builder(Arc::clone(&self.store)).config(config).lang(stage.settings.lang);
+        Ok(engine.default_policy(&stage.settings.policy.value).build()?)
+    }
+
+    /// The job that a person means, by its own id or by that of one of its events.
+    pub(super) fn job(&self, id: &JobRef) -> Result<JobRecord, Trouble> {
+        let unknown = || Trouble::NoJob { id: id.to_string(), store: self.store.location() };
+        let job = match id {
+            JobRef::Job(job) => *job,
+            JobRef::Event(event) => {
+                let event = self.wait(self.store.event(event.clone()))?;
+                event.and_then(|event| event.job).ok_or_else(unknown)?
+            }
+        };
+        self.wait(self.store.job(job))?.ok_or_else(unknown)
+    }
+
+    /// A job's own events, the oldest first.
+    pub(super) fn story(&self, record: &JobRecord) -> Result<Vec<Event>, Trouble> {
+        let events = self.wait(self.store.causality(record.event, STORY_EVENTS))?;
+        // What led to the job belongs to other stories.
+        Ok(events.into_iter().filter(|event| event.job == Some(record.id)).collect())
+    }
+}

@@ -1,0 +1,35 @@
+//! `retry ID`: a waiting job runs now, a dead one is put back.
+
+use redrive::engine::RetryNow;
+
+use super::{confirm, opened};
+use crate::args::RetryArgs;
+use crate::text::text;
+use crate::trouble::Trouble;
+use crate::view::redriven::{RedriveResult, RedrivenItem, RedrivenView};
+use crate::{Exit, Stage};
+
+pub(super) fn run(args: &RetryArgs, stage: &mut Stage<'_>) -> Result<(Option<RedrivenView>, Exit), Trouble> {
+    let config = stage.settings.config()?;
+    let opened = opened::to_read(stage)?;
+    let engine = opened.engine(&config, stage)?;
+    let id = opened.job(&args.id)?.id;
+    let mut came = opened.runtime.block_on(engine.retry_now(id, args.yes))?;
+    if let RetryNow::Permanent { cause, .. } = &came {
+        // What a retry alone does not heal is put back only by somebody who means it.
+        let what = text(stage.settings.lang, "ask.permanent", &[("id", &id), ("cause", &cause.name())]);
+        if !confirm(&what, &format!("redrive retry {id}"), stage)? {
+            return Ok((None, Exit::Done));
+        }
+        came = opened.runtime.block_on(engine.retry_now(id, true))?;
+    }
+    let result = match came {
+        RetryNow::Due => RedriveResult::Due,
+        RetryNow::Redriven => RedriveResult::Redriven,
+        RetryNow::Running => RedriveResult::Running,
+        RetryNow::Duplicate { .. } => RedriveResult::Duplicate,
+        _ => return Err(Trouble::NoLetter { id: id.to_string(), store: opened.store.location() }),
+    };
+    let exit = if result.is_good() { Exit::Done } else { Exit::Failed };
+    Ok((Some(RedrivenView::new(vec![RedrivenItem { id: id.to_string(), result }])), exit))
+}

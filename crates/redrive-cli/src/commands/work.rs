@@ -1,0 +1,122 @@
+//! `work`: a worker without a server, for the kinds exec and http.
+
+use std::sync::Arc;
+
+use redrive::engine::{CommandExecutor, Engine, Shutdown};
+use redrive_policy::human_duration;
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::enqueue::EXEC;
+use super::opened;
+use super::signals::{SIGINT, Signals};
+use super::told::{End, Told};
+use crate::args::WorkArgs;
+use crate::text::{say, text};
+use crate::trouble::Trouble;
+use crate::view::moment::rough;
+use crate::{Exit, Stage};
+
+pub(super) fn run(args: &WorkArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+    let config = stage.settings.config()?;
+    let opened = opened::to_write(stage)?;
+    let engine = opened.engine(&config, stage)?;
+    let ended = opened.runtime.block_on(work(&engine, args, stage));
+    let closed = opened.wait(opened.store.close());
+    ended?;
+    closed?;
+    Ok(Exit::Done)
+}
+
+async fn work(engine: &Engine, args: &WorkArgs, stage: &mut Stage<'_>) -> Result<(), Trouble> {
+    let lang = stage.settings.lang;
+    let mut signals = Signals::listen().map_err(Trouble::NoRuntime)?;
+    let (teller, mut told) = unbounded_channel();
+    let worker = engine
+        .worker()
+        .queues(args.queue.iter().cloned())
+        .concurrency(args.concurrency)
+        .executor(EXEC, Arc::new(CommandExecutor::captured()))
+        .observe(move |report| {
+            // Nobody listens only when this process is on its way out.
+            let _ = teller.send(Told::of(report));
+        })
+        .register()
+        .await?;
+    if !args.until_empty {
+        let queues = if args.queue.is_empty() { say(lang, "work.all-queues") } else { args.queue.join(", ") };
+        stage.talk.note(&text(lang, "work.begin", &[("queues", &queues), ("n", &args.concurrency)]));
+    }
+    let shutdown = Shutdown::new();
+    {
+        let working = async {
+            if args.until_empty {
+                worker.run_until_empty(&shutdown).await
+            } else {
+                worker.run(&shutdown).await
+            }
+        };
+        let mut working = std::pin::pin!(working);
+        loop {
+            tokio::select! {
+                biased;
+                Some(attempt) = told.recv() => tell(&attempt, stage),
+                signal = signals.next() => {
+                    if signal == SIGINT {
+                        stage.talk.after_a_key();
+                    }
+                    if !shutdown.is_draining() {
+                        stage.talk.note(&say(lang, "work.draining"));
+                    }
+                    shutdown.signal();
+                }
+                ended = &mut working => {
+                    ended?;
+                    break;
+                }
+            }
+        }
+    }
+    while let Ok(attempt) = told.try_recv() {
+        tell(&attempt, stage);
+    }
+    Ok(())
+}
+
+/// One line for each attempt that is over.
+fn tell(attempt: &Told, stage: &mut Stage<'_>) {
+    let lang = stage.settings.lang;
+    let who: [(&str, &dyn std::fmt::Display); 3] =
+        [("id", &attempt.id), ("name", &attempt.name), ("n", &attempt.attempt)];
+    let line = match &attempt.end {
+        End::Succeeded { took, .. } => {
+            text(lang, "work.succeeded", &[who[0], who[1], who[2], ("took", &rough(*took))])
+        }
+        End::Retrying { failed, delay } => text(
+            lang,
+            "work.retrying",
+            &[
+                who[0],
+                who[1],
+                who[2],
+                ("what", &failed.what(lang)),
+                ("cause", &failed.cause(lang)),
+                ("delay", &human_duration(*delay)),
+            ],
+        ),
+        End::Dead { failed, reason } => text(
+            lang,
+            "work.dead",
+            &[
+                who[0],
+                who[1],
+                who[2],
+                ("what", &failed.what(lang)),
+                ("cause", &failed.cause(lang)),
+                ("why", &say(lang, &format!("letter.reason.{}", reason.name()))),
+            ],
+        ),
+        End::Cancelled { .. } => text(lang, "work.cancelled", &who),
+        End::Uncounted => return,
+    };
+    stage.talk.narrate(&line);
+}

@@ -1,0 +1,267 @@
+//! Dead letters: the list, with the fields that other programs rely on (R-D5), and one letter for a person.
+
+use redrive_policy::{Cause, ErrorCategory, FailureType, Lang};
+use redrive_store::{DeadLetter, LetterReason, Timestamp};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::moment::{ago, date_time};
+use super::story::{Attempt, attempts_table, cause_by};
+use super::{Align, Block, Page, Reader, Span, Table, Tone};
+use crate::escape::beginning;
+use crate::text::{say, text};
+
+/// What a row shows of an error's words.
+const MESSAGE_CHARS: usize = 120;
+/// What a page shows of them.
+const WHOLE_MESSAGE_CHARS: usize = 2_000;
+
+/// One letter as JSON: the fields of R-D5, and what finds and groups it.
+#[derive(Debug, Serialize)]
+pub(crate) struct LetterView {
+    id: String,
+    event_id: String,
+    timestamp: Timestamp,
+    queue: String,
+    kind: String,
+    /// 004's word for the kind.
+    job_type: String,
+    cause: Cause,
+    error_type: String,
+    error_message: String,
+    error_category: ErrorCategory,
+    failure_type: FailureType,
+    rule: String,
+    retry_count: u32,
+    max_retries: u32,
+    attempts: u32,
+    redrives: u32,
+    retryable: bool,
+    reason: LetterReason,
+    fingerprint: String,
+    caller_id: Option<String>,
+    policy: Option<String>,
+    enqueued_at: Timestamp,
+    context: Value,
+    /// Only when it was asked for.
+    original_payload: Option<Value>,
+    payload_bytes: usize,
+}
+
+impl LetterView {
+    pub(crate) fn new(letter: &DeadLetter, with_payload: bool) -> LetterView {
+        LetterView {
+            id: letter.id.to_string(),
+            event_id: letter.event.seq.event_id(letter.event.at),
+            timestamp: letter.died_at,
+            queue: letter.queue.clone(),
+            kind: letter.kind.clone(),
+            job_type: letter.kind.clone(),
+            cause: letter.cause,
+            error_type: letter.error_type.clone(),
+            error_message: letter.error_message.clone(),
+            error_category: letter.cause.error_category(),
+            failure_type: letter.cause.failure_type(),
+            rule: letter.rule.clone(),
+            retry_count: letter.attempts.saturating_sub(1),
+            max_retries: letter.max_retries,
+            attempts: letter.attempts,
+            redrives: letter.redrives,
+            retryable: letter.retryable,
+            reason: letter.reason,
+            fingerprint: letter.fingerprint.clone(),
+            caller_id: letter.caller_id.clone(),
+            policy: letter.policy.clone(),
+            enqueued_at: letter.enqueued_at,
+            context: letter.context.clone(),
+            original_payload: with_payload.then(|| payload(&letter.payload)),
+            payload_bytes: letter.payload.len(),
+        }
+    }
+
+    /// What the failure said; where it said nothing, how it ended.
+    fn said(&self, chars: usize, lang: Lang) -> String {
+        let message = self.error_message.trim();
+        match self.context.get("exit_code").and_then(Value::as_i64) {
+            Some(code) if message.is_empty() || message == format!("exit code {code}") => text(lang, "story.exit-code", &[("code", &code)]),
+            _ => beginning(message, chars),
+        }
+    }
+
+    fn retries(&self) -> String {
+        format!("{}/{}", self.retry_count, self.max_retries)
+    }
+}
+
+/// JSON stays JSON, text stays text; other bytes are a text with what is no UTF-8 replaced.
+fn payload(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes)
+        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(bytes).into_owned()))
+}
+
+/// Letters from the newest to the oldest. JSON: the contract `redrive/dead_letters.v1`.
+#[derive(Debug, Serialize)]
+pub(crate) struct DeadLettersView {
+    pub(crate) schema: &'static str,
+    pub(crate) items: Vec<LetterView>,
+    /// How long ago is counted from here.
+    #[serde(skip)]
+    pub(crate) now: Timestamp,
+    /// Whether the list ends because of its limit.
+    #[serde(skip)]
+    pub(crate) more: bool,
+}
+
+impl DeadLettersView {
+    fn table(&self, reader: Reader) -> Table {
+        let lang = reader.lang;
+        let mut columns = vec![
+            ("id", Align::Left),
+            ("when", Align::Right),
+            ("cause", Align::Left),
+            ("retries", Align::Right),
+            ("error", Align::Left),
+        ];
+        if reader.verbose {
+            columns.insert(2, ("queue", Align::Left));
+            columns.insert(3, ("kind", Align::Left));
+            columns.push(("event", Align::Left));
+        }
+        let row = |item: &LetterView| {
+            let tone = if item.retryable { Tone::Warn } else { Tone::Bad };
+            let mut row = vec![
+                Span::new(item.id.clone(), Tone::Strong),
+                Span::new(ago(item.timestamp, self.now, lang), Tone::Dim),
+                Span::new(item.cause.name(), tone),
+                Span::plain(item.retries()),
+                Span::plain(item.said(MESSAGE_CHARS, lang)),
+            ];
+            if reader.verbose {
+                row.insert(2, Span::plain(item.queue.clone()));
+                row.insert(3, Span::plain(item.kind.clone()));
+                row.push(Span::new(item.event_id.clone(), Tone::Dim));
+            }
+            row
+        };
+        Table {
+            columns: columns
+                .into_iter()
+                .map(|(key, align)| (say(lang, &format!("letter.{key}")), align))
+                .collect(),
+            rows: self.items.iter().map(row).collect(),
+        }
+    }
+}
+
+impl Page for DeadLettersView {
+    fn blocks(&self, reader: Reader) -> Vec<Block> {
+        let lang = reader.lang;
+        if self.items.is_empty() {
+            return vec![Block::Text(vec![Span::new(say(lang, "letter.none"), Tone::Good)])];
+        }
+        let mut blocks = vec![Block::Table(self.table(reader))];
+        if self.more {
+            let more = text(lang, "letter.more", &[("n", &self.items.len())]);
+            blocks.push(Block::Text(vec![Span::new(more, Tone::Dim)]));
+        }
+        blocks.push(Block::Text(vec![Span::new(say(lang, "letter.next"), Tone::Dim)]));
+        blocks
+    }
+}
+
+/// One letter and the attempts that led to it.
+#[derive(Debug, Serialize)]
+pub(crate) struct DeadLetterView {
+    pub(crate) schema: &'static str,
+    #[serde(flatten)]
+    pub(crate) letter: LetterView,
+    /// The escalation report of 002 §4.2.
+    pub(crate) report: Value,
+    pub(crate) history: Vec<Attempt>,
+    #[serde(skip)]
+    pub(crate) now: Timestamp,
+}
+
+impl DeadLetterView {
+    /// What happened, in three lines.
+    fn summary(&self, reader: Reader) -> Vec<Block> {
+        let (lang, letter) = (reader.lang, &self.letter);
+        let when = ago(letter.timestamp, self.now, lang);
+        // What it is called says more than its kind.
+        let name = letter.context["action"].as_str().unwrap_or(&letter.kind);
+        let what = text(
+            lang,
+            "letter.what",
+            &[("id", &letter.id), ("name", &name), ("when", &when), ("attempts", &letter.attempts)],
+        );
+        let why = self
+            .history
+            .last()
+            .and_then(|attempt| attempt.reasoning(lang))
+            .map_or_else(|| say(lang, &format!("letter.reason.{}", letter.reason.name())), ToOwned::to_owned);
+        let error = letter.said(WHOLE_MESSAGE_CHARS, lang);
+        vec![
+            Block::Text(vec![Span::new(what, Tone::Bad)]),
+            Block::Text(vec![
+                Span::new(cause_by(letter.cause.name(), &letter.rule, lang), Tone::Strong),
+                Span::plain(if error.is_empty() { error } else { format!(": {error}") }),
+            ]),
+            Block::Text(vec![Span::plain(why)]),
+        ]
+    }
+}
+
+impl Page for DeadLetterView {
+    fn blocks(&self, reader: Reader) -> Vec<Block> {
+        let (lang, letter) = (reader.lang, &self.letter);
+        let key = |name: &str| say(lang, &format!("letter.{name}"));
+        let mut fields = vec![
+            (
+                key("reason-heading"),
+                Span::plain(say(lang, &format!("letter.reason.{}", letter.reason.name()))),
+            ),
+            (key("retries"), Span::plain(letter.retries())),
+            (key("queue"), Span::plain(letter.queue.clone())),
+            (key("enqueued"), Span::plain(date_time(letter.enqueued_at))),
+            (key("died"), Span::plain(date_time(letter.timestamp))),
+            (key("event"), Span::plain(letter.event_id.clone())),
+        ];
+        if let Some(policy) = &letter.policy {
+            fields.push((key("policy"), Span::plain(policy.clone())));
+        }
+        if let Some(caller) = &letter.caller_id {
+            fields.push((key("caller"), Span::plain(caller.clone())));
+        }
+        if letter.redrives > 0 {
+            fields.push((key("redrives"), Span::plain(letter.redrives.to_string())));
+        }
+        fields.push((key("group"), Span::new(letter.fingerprint.clone(), Tone::Dim)));
+        let payload = match &letter.original_payload {
+            Some(payload) => payload.to_string(),
+            None => text(lang, "letter.hidden", &[("bytes", &letter.payload_bytes)]),
+        };
+        fields.push((key("payload"), Span::plain(payload)));
+
+        let mut blocks = self.summary(reader);
+        blocks.extend([Block::Gap, Block::Fields(fields)]);
+        if !self.history.is_empty() {
+            blocks.push(Block::Gap);
+            blocks.push(Block::Heading(key("attempts")));
+            blocks.push(Block::Table(attempts_table(&self.history, reader)));
+        }
+        let actions: Vec<&str> = self.report["recommended_actions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        if reader.verbose && !actions.is_empty() {
+            blocks.extend([Block::Gap, Block::Heading(key("actions"))]);
+            blocks.extend(actions.iter().map(|action| Block::Text(vec![Span::plain(format!("  {action}"))])));
+        }
+        blocks.push(Block::Gap);
+        let next = text(lang, "letter.what-next", &[("id", &letter.id)]);
+        blocks.push(Block::Text(vec![Span::new(next, Tone::Strong)]));
+        blocks
+    }
+}

@@ -1,0 +1,82 @@
+//! Events, one line each, so that a stream that is followed looks like a list that has ended.
+
+use redrive_store::Event;
+
+use super::moment::{clock, precise};
+use super::story::{in_short, tone};
+use super::{Block, Reader, Span, Tone};
+use crate::escape::{escape, pad, width};
+
+/// How wide the columns are; what is longer pushes the rest aside.
+const STATUS: usize = 11;
+const JOB: usize = 7;
+const SOURCE: usize = 8;
+
+/// Writes events as lines. On a terminal the day stands above the first event of it.
+pub(crate) struct EventLines {
+    reader: Reader,
+    /// The width of the terminal, if there is one; nothing is cut without.
+    columns: Option<usize>,
+    day: String,
+}
+
+impl EventLines {
+    pub(crate) fn new(reader: Reader, columns: Option<usize>) -> EventLines {
+        EventLines { reader, columns, day: String::new() }
+    }
+
+    /// The lines of the next event.
+    pub(crate) fn of(&mut self, event: &Event) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        let whole = precise(event.timestamp);
+        let day = whole.split(' ').next().unwrap_or_default();
+        if self.columns.is_some() && day != self.day {
+            blocks.push(Block::Text(vec![Span::new(format!("{day} (UTC)"), Tone::Dim)]));
+            day.clone_into(&mut self.day);
+        }
+        let at = if self.columns.is_some() { clock(event.timestamp) } else { whole };
+        blocks.push(self.line(event, &at));
+        blocks
+    }
+
+    fn line(&self, event: &Event, at: &str) -> Block {
+        let lang = self.reader.lang;
+        let cell = |text: &str, columns: usize| format!("{}  ", pad(&escape(text), columns));
+        let at = format!("{at}  ");
+        let status = cell(event.status.name(), STATUS);
+        let job = cell(&event.job.map_or_else(|| "-".to_owned(), |job| job.to_string()), JOB);
+        let source = cell(&event.source, SOURCE);
+        let words = in_short(event, lang);
+        let used: usize = [&at, &status, &job, &source].iter().map(|cell| width(cell)).sum();
+        let words = escape(&words);
+        let words = match self.columns {
+            Some(columns) => cut(&words, columns.saturating_sub(used).max(16)),
+            None => words.into_owned(),
+        };
+        Block::Text(vec![
+            Span::new(at, Tone::Dim),
+            Span::new(status, tone(event.status)),
+            Span::new(job, Tone::Strong),
+            Span::new(source, Tone::Dim),
+            Span::plain(words),
+        ])
+    }
+}
+
+/// The beginning of a text in so many columns, with `…` where it was cut.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    let mut used = 1;
+    for c in text.chars() {
+        used += width(c.encode_utf8(&mut [0; 4]));
+        if used > columns {
+            break;
+        }
+        out.push(c);
+    }
+    out.push('…');
+    out
+}

@@ -1,0 +1,415 @@
+//! The whole story of a job (`explain`): each attempt, what was decided about it and why, and what comes next.
+//!
+//! It is told from the job's events alone; every decision's event carries the whole decision (R-E2).
+
+use std::time::Duration;
+
+use redrive_policy::{DecisionRecord, Lang, human_duration};
+use redrive_store::{Event, EventStatus, JobRecord, JobState, StoredDecision, Timestamp};
+use serde::Serialize;
+
+use super::moment::{ago, clock, date_time, precise, rough};
+use super::{Align, Block, Page, Reader, Span, Table, Tone};
+use crate::escape::beginning;
+use crate::text::{find, say, text};
+
+/// What is quoted of an error's words in a story, and in a row.
+const MESSAGE_CHARS: usize = 600;
+const ROW_CHARS: usize = 120;
+
+/// One attempt that ended.
+#[derive(Debug, Serialize)]
+pub(crate) struct Attempt {
+    #[serde(rename = "attempt")]
+    number: u64,
+    ended_at: Timestamp,
+    status: EventStatus,
+    cause: Option<String>,
+    rule: Option<String>,
+    error_type: Option<String>,
+    error_message: Option<String>,
+    exit_code: Option<i32>,
+    latency_ms: Option<u64>,
+    decision: Option<StoredDecision>,
+}
+
+impl Attempt {
+    /// The attempts in a job's events, which come from the oldest to the newest.
+    pub(crate) fn all(events: &[Event]) -> Vec<Attempt> {
+        let mut begun = 0;
+        let mut attempts = Vec::new();
+        for event in events {
+            begun = number_in(event).unwrap_or(begun + u64::from(event.status == EventStatus::Running));
+            if is_end(event) {
+                attempts.push(Attempt::of(event, begun));
+            }
+        }
+        attempts
+    }
+
+    fn of(event: &Event, number: u64) -> Attempt {
+        let decision = decision_in(event);
+        let word = |name: &str| event.data.get(name).and_then(|value| value.as_str()).map(ToOwned::to_owned);
+        let decided = decision.as_ref();
+        Attempt {
+            number,
+            ended_at: event.timestamp,
+            status: event.status,
+            cause: decided
+                .and_then(|decision| decision.record.cause)
+                .map(|cause| cause.name().to_owned())
+                .or_else(|| word("cause")),
+            rule: decided.and_then(|decision| decision.rule.clone()).or_else(|| word("rule")),
+            error_type: event.error_info.as_ref().map(|error| error.error_type.clone()),
+            error_message: event.error_info.as_ref().map(|error| error.error_message.clone()),
+            exit_code: event.exit_code,
+            latency_ms: event.latency_ms,
+            decision,
+        }
+    }
+
+    /// The decision in that language.
+    pub(crate) fn record(&self, lang: Lang) -> Option<&DecisionRecord> {
+        self.decision.as_ref().map(|decision| match lang {
+            Lang::Ja => &decision.ja,
+            Lang::En => &decision.record,
+        })
+    }
+
+    /// Why it was decided so.
+    pub(crate) fn reasoning(&self, lang: Lang) -> Option<&str> {
+        self.record(lang).map(|record| record.reasoning.as_str())
+    }
+
+    /// The decision in a word: `RETRY in 2s`.
+    fn verdict(&self, reader: Reader) -> Span {
+        match (self.record(reader.lang), self.status) {
+            (Some(record), _) => super::decision::headline(record, reader),
+            (None, EventStatus::Success) => Span::new(say(reader.lang, "story.done"), Tone::Good),
+            (None, status) => Span::new(status.name(), tone(status)),
+        }
+    }
+
+    /// `exit code 75`, or nothing for what is no command.
+    fn exit(&self, lang: Lang) -> Option<String> {
+        self.exit_code.filter(|code| *code != 0).map(|code| text(lang, "story.exit-code", &[("code", &code)]))
+    }
+}
+
+/// Attempts as a table: number, when, how long, cause, what was decided.
+pub(crate) fn attempts_table(attempts: &[Attempt], reader: Reader) -> Table {
+    let lang = reader.lang;
+    let columns = [
+        ("attempt", Align::Right),
+        ("ended", Align::Left),
+        ("took", Align::Right),
+        ("cause", Align::Left),
+        ("decision", Align::Left),
+    ];
+    let row = |attempt: &Attempt| {
+        let took = attempt.latency_ms.map(|ms| rough(Duration::from_millis(ms)));
+        let cause = attempt.cause.clone().unwrap_or_else(|| "-".to_owned());
+        let cause = match attempt.exit(lang) {
+            Some(exit) => text(lang, "story.cause-and-exit", &[("cause", &cause), ("exit", &exit)]),
+            None => cause,
+        };
+        vec![
+            Span::plain(attempt.number.to_string()),
+            Span::new(clock(attempt.ended_at), Tone::Dim),
+            Span::plain(took.unwrap_or_else(|| "-".to_owned())),
+            Span::plain(cause),
+            attempt.verdict(reader),
+        ]
+    };
+    Table {
+        columns: columns.map(|(key, align)| (say(lang, &format!("story.{key}")), align)).to_vec(),
+        rows: attempts.iter().map(row).collect(),
+    }
+}
+
+/// The attempt that an event is about; none before the first.
+fn number_in(event: &Event) -> Option<u64> {
+    event.data.get("attempt").and_then(serde_json::Value::as_u64).filter(|number| *number > 0)
+}
+
+/// The decision that an event carries.
+pub(crate) fn decision_in(event: &Event) -> Option<StoredDecision> {
+    event.data.get("decision").and_then(|decision| serde_json::from_value(decision.clone()).ok())
+}
+
+/// Whether an attempt ended with it.
+fn is_end(event: &Event) -> bool {
+    match event.status {
+        EventStatus::Success | EventStatus::Retrying | EventStatus::DeadLetter => true,
+        EventStatus::Failed => event.error_info.is_some(),
+        EventStatus::Pending | EventStatus::Running => false,
+    }
+}
+
+/// The colour of a status.
+pub(crate) const fn tone(status: EventStatus) -> Tone {
+    match status {
+        EventStatus::Success => Tone::Good,
+        EventStatus::Failed | EventStatus::DeadLetter => Tone::Bad,
+        EventStatus::Retrying => Tone::Warn,
+        EventStatus::Pending => Tone::Dim,
+        EventStatus::Running => Tone::Plain,
+    }
+}
+
+/// A cause and the rule that found it; where no rule matched there is none to name.
+pub(crate) fn cause_by(cause: impl std::fmt::Display, rule: &str, lang: Lang) -> String {
+    match rule {
+        "" | "unknown" => cause.to_string(),
+        rule => text(lang, "decision.cause-by", &[("cause", &cause), ("rule", &rule)]),
+    }
+}
+
+/// What kind of event, in words where it is one of ours.
+pub(crate) fn type_in_words(event_type: &str, lang: Lang) -> String {
+    find(lang, &format!("event.type.{event_type}")).unwrap_or(event_type).to_owned()
+}
+
+/// Where a job stands, in a word that other programs may rely on.
+fn state_of(record: &JobRecord, events: &[Event], now: Timestamp) -> &'static str {
+    match &record.state {
+        JobState::Ready { run_at, .. } if record.attempts > 0 && *run_at > now => "retrying",
+        JobState::Ready { run_at, .. } if *run_at > now => "scheduled",
+        JobState::Ready { .. } => "ready",
+        JobState::Leased { .. } => "running",
+        JobState::Dead(_) => "dead",
+        JobState::Ended if events.last().is_some_and(|event| event.status == EventStatus::Success) => {
+            "succeeded"
+        }
+        JobState::Ended => "cancelled",
+    }
+}
+
+/// A job's story. JSON: where it stands, and its events.
+#[derive(Debug, Serialize)]
+pub(crate) struct StoryView {
+    schema: &'static str,
+    id: String,
+    state: &'static str,
+    queue: Option<String>,
+    kind: Option<String>,
+    source: Option<String>,
+    policy: Option<String>,
+    caller_id: Option<String>,
+    attempts: u64,
+    retry_count: u32,
+    next_run_at: Option<Timestamp>,
+    history: Vec<Attempt>,
+    events: Vec<Event>,
+    #[serde(skip)]
+    now: Timestamp,
+}
+
+impl StoryView {
+    /// The story of a job from its events, the oldest first.
+    pub(crate) fn new(record: &JobRecord, events: Vec<Event>, now: Timestamp) -> StoryView {
+        let job = record.job.as_ref();
+        let history = Attempt::all(&events);
+        // A job that was put back counts from one again; its story counts them all.
+        let ended = u64::try_from(history.len()).unwrap_or(u64::MAX);
+        let word = |name: &str| {
+            let mut data = events.iter().map(|event| &event.data);
+            data.find_map(|data| data.get(name).and_then(|value| value.as_str()).map(ToOwned::to_owned))
+        };
+        StoryView {
+            schema: "redrive/story.v1",
+            id: record.id.to_string(),
+            state: state_of(record, &events, now),
+            queue: job.map(|job| job.queue.clone()).or_else(|| word("queue")),
+            kind: job.map(|job| job.kind.clone()).or_else(|| word("kind")),
+            source: job.map(|job| job.source.clone()).or_else(|| events.first().map(|e| e.source.clone())),
+            policy: job.and_then(|job| job.policy.clone()),
+            caller_id: job.and_then(|job| job.caller_id.clone()),
+            attempts: u64::from(record.attempts).max(ended),
+            retry_count: record.retries,
+            next_run_at: match &record.state {
+                JobState::Ready { run_at, .. } => Some(*run_at),
+                _ => None,
+            },
+            history,
+            events,
+            now,
+        }
+    }
+
+    fn heading(&self, reader: Reader) -> Vec<Block> {
+        let lang = reader.lang;
+        let state = say(lang, &format!("story.state.{}", self.state));
+        let tone = match self.state {
+            "succeeded" => Tone::Good,
+            "dead" => Tone::Bad,
+            "retrying" => Tone::Warn,
+            _ => Tone::Strong,
+        };
+        let name = self.source.clone().unwrap_or_default();
+        let place = text(
+            lang,
+            "story.place",
+            &[
+                ("kind", &self.kind.as_deref().unwrap_or("-")),
+                ("queue", &self.queue.as_deref().unwrap_or("-")),
+            ],
+        );
+        let mut line = vec![Span::new(format!("{} ", self.id), Tone::Heading)];
+        if !name.is_empty() && self.kind.as_deref() != Some(name.as_str()) {
+            line.push(Span::new(format!("{name} "), Tone::Strong));
+        }
+        line.push(Span::new(place, Tone::Dim));
+        line.push(Span::new(state, tone));
+        vec![Block::Text(line), Block::Gap]
+    }
+
+    /// What will happen by itself, or what a person can do.
+    fn next(&self, reader: Reader) -> String {
+        let lang = reader.lang;
+        let id: (&str, &dyn std::fmt::Display) = ("id", &self.id);
+        match (self.state, self.next_run_at) {
+            ("retrying" | "scheduled", Some(at)) => {
+                let wait = rough(at.since(self.now));
+                text(
+                    lang,
+                    &format!("story.next.{}", self.state),
+                    &[id, ("wait", &wait), ("at", &date_time(at))],
+                )
+            }
+            (state, _) => text(lang, &format!("story.next.{state}"), &[id]),
+        }
+    }
+}
+
+impl Page for StoryView {
+    fn blocks(&self, reader: Reader) -> Vec<Block> {
+        let lang = reader.lang;
+        let mut blocks = self.heading(reader);
+        let mut teller = Teller { begun: 0, day: String::new() };
+        for event in &self.events {
+            blocks.extend(teller.tell(event, reader));
+        }
+        if let Some(last) = self.events.last() {
+            let when = ago(last.timestamp, self.now, lang);
+            blocks.push(Block::Gap);
+            let line = text(lang, "story.last", &[("when", &when)]);
+            blocks.push(Block::Text(vec![Span::new(line, Tone::Dim)]));
+        } else {
+            blocks.push(Block::Text(vec![Span::new(say(lang, "story.no-events"), Tone::Dim)]));
+        }
+        blocks.push(Block::Text(vec![Span::new(self.next(reader), Tone::Strong)]));
+        blocks
+    }
+}
+
+/// Tells one event after the other.
+struct Teller {
+    begun: u64,
+    day: String,
+}
+
+const INDENT: &str = "              ";
+
+impl Teller {
+    fn tell(&mut self, event: &Event, reader: Reader) -> Vec<Block> {
+        let lang = reader.lang;
+        let mut blocks = Vec::new();
+        let day = precise(event.timestamp).split(' ').next().unwrap_or_default().to_owned();
+        if day != self.day {
+            blocks.push(Block::Text(vec![Span::new(format!("{day} (UTC)"), Tone::Dim)]));
+            self.day = day;
+        }
+        self.begun = number_in(event).unwrap_or(self.begun + u64::from(event.status == EventStatus::Running));
+        let n: (&str, &dyn std::fmt::Display) = ("n", &self.begun);
+        let took = rough(Duration::from_millis(event.latency_ms.unwrap_or_default()));
+        let words = match event.status {
+            EventStatus::Running => text(lang, "story.began", &[n]),
+            EventStatus::Success => text(lang, "story.succeeded", &[n, ("took", &took)]),
+            EventStatus::Retrying | EventStatus::DeadLetter | EventStatus::Failed if is_end(event) => {
+                text(lang, "story.failed", &[n, ("took", &took)])
+            }
+            _ => type_in_words(&event.event_type, lang),
+        };
+        blocks.push(Block::Text(vec![
+            Span::new(format!("{}  ", clock(event.timestamp)), Tone::Dim),
+            Span::new(words, tone(event.status)),
+        ]));
+        if is_end(event) && event.status != EventStatus::Success {
+            blocks.extend(why(&Attempt::of(event, self.begun), event, reader));
+        } else if let Some(reason) = event.data.get("why").and_then(|why| why.as_str()) {
+            blocks.push(Block::Text(vec![Span::plain(format!("{INDENT}{}", reason_in_words(reason, lang)))]));
+        }
+        blocks
+    }
+}
+
+/// Why a job was cancelled or given back, in the user's language where the engine said it; a person's words stay.
+fn reason_in_words(reason: &str, lang: Lang) -> String {
+    let signal = reason.strip_prefix("signal ").and_then(|rest| rest.split(' ').next()?.parse::<u8>().ok());
+    match (signal, reason) {
+        (Some(signal), _) => text(lang, "story.by-signal", &[("signal", &signal)]),
+        (None, "its worker leaves" | "its worker leaves at once") => say(lang, "story.worker-leaves"),
+        (None, "somebody asked for it") => say(lang, "story.asked-for"),
+        (None, words) => words.to_owned(),
+    }
+}
+
+/// What an attempt failed of, what was decided, and what follows.
+fn why(attempt: &Attempt, event: &Event, reader: Reader) -> Vec<Block> {
+    let lang = reader.lang;
+    let chars = if reader.verbose { MESSAGE_CHARS * 4 } else { MESSAGE_CHARS };
+    let message = attempt.error_message.as_deref().unwrap_or_default().trim();
+    // A command that said nothing is told by its exit code, which is shown anyway.
+    let message = if attempt.exit_code.is_some() && message.starts_with("exit code ") { "" } else { message };
+    let message = beginning(message, chars);
+    let said = match (attempt.exit(lang), message.is_empty()) {
+        (Some(exit), true) => exit,
+        (Some(exit), false) => format!("{exit}: {message}"),
+        (None, _) => message,
+    };
+    let cause = attempt.cause.as_deref().unwrap_or_default();
+    let cause = cause_by(cause, attempt.rule.as_deref().unwrap_or_default(), lang);
+    let said = if said.is_empty() { said } else { format!(": {said}") };
+    let mut blocks =
+        vec![Block::Text(vec![Span::plain(INDENT), Span::new(cause, Tone::Strong), Span::plain(said)])];
+    if let Some(reasoning) = attempt.reasoning(lang) {
+        blocks.push(Block::Text(vec![Span::plain(format!("{INDENT}{reasoning}"))]));
+    }
+    let next = event.retry_info.as_ref().and_then(|retry| retry.next_retry_at);
+    let decided = match (event.status, attempt.record(lang).and_then(|record| record.delay_ms), next) {
+        (EventStatus::DeadLetter, ..) => Some(Span::new(say(lang, "story.set-aside"), Tone::Bad)),
+        (EventStatus::Retrying, Some(ms), Some(at)) => {
+            let wait = human_duration(Duration::from_millis(ms));
+            let words = text(lang, "story.again", &[("wait", &wait), ("at", &clock(at))]);
+            Some(Span::new(words, Tone::Warn))
+        }
+        _ => None,
+    };
+    blocks.extend(decided.map(|span| Block::Text(vec![Span::plain(INDENT), span])));
+    blocks
+}
+
+/// What an event reports in one line, for a list: `failed #2 · exit code 75 · network: … · again in 2s`.
+pub(crate) fn in_short(event: &Event, lang: Lang) -> String {
+    let decision = decision_in(event).map(|decision| decision.record);
+    let kind = type_in_words(&event.event_type, lang);
+    let mut parts = vec![number_in(event).map_or_else(|| kind.clone(), |n| format!("{kind} #{n}"))];
+    let failed = event.exit_code.filter(|code| *code != 0);
+    parts.extend(failed.map(|code| text(lang, "story.exit-code", &[("code", &code)])));
+    let message = event.error_info.as_ref().map(|error| beginning(error.error_message.trim(), ROW_CHARS));
+    let cause = decision.as_ref().and_then(|record| record.cause).map(redrive_policy::Cause::name);
+    parts.extend(match (cause, message.filter(|message| !message.is_empty())) {
+        (Some(cause), Some(message)) => Some(format!("{cause}: {message}")),
+        (Some(cause), None) => Some(cause.to_owned()),
+        (None, message) => message,
+    });
+    if let Some(ms) = decision.and_then(|record| record.delay_ms) {
+        let wait = human_duration(Duration::from_millis(ms));
+        parts.push(text(lang, "story.again-short", &[("wait", &wait)]));
+    }
+    if event.status == EventStatus::Success {
+        parts.extend(event.latency_ms.map(|ms| rough(Duration::from_millis(ms))));
+    }
+    parts.join(" · ")
+}

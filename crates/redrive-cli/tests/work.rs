@@ -1,0 +1,139 @@
+//! `work` and `events --follow` as processes: draining, several workers, and followers of what others do (R-D2, R-E1).
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod process_store;
+mod support;
+
+use std::time::{Duration, Instant};
+
+use process_store::Home;
+use support::stored::is_sound;
+
+/// R-D1: everything that can be run is run, and each attempt is told of on its line.
+#[test]
+fn a_worker_runs_what_is_there_and_tells_of_it() {
+    let home = Home::new();
+    home.redrive("enqueue --exec sh -c", &["echo quiet"]);
+    home.redrive("enqueue --exec sh -c", &["echo 'permission denied' >&2; exit 77"]);
+    home.redrive("enqueue --kind thumbnail --payload {}", &[]);
+    let ran = home.redrive("work --until-empty", &[]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{ran}");
+    let mut lines: Vec<&str> = ran.stderr.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines.len(), 2, "{ran}");
+    assert!(lines[0].starts_with("redrive: job_1 exec attempt 1 succeeded after "), "{ran}");
+    assert!(lines[1].starts_with("redrive: job_2 exec attempt 1 failed: exit code 77, auth_error"), "{ran}");
+    let status = home.json("status");
+    assert_eq!(status["dead_letter_queue"], 1);
+    // What it cannot run waits for somebody who can.
+    assert_eq!(home.json("explain 3")["state"], "ready");
+    assert_eq!(home.redrive("work --until-empty -q", &[]).stderr, "");
+    assert!(is_sound(&home.store));
+}
+
+/// R-D1: a higher priority comes first, and only the queues that were named are served.
+#[test]
+fn queues_and_priorities_are_kept_to() {
+    let home = Home::new();
+    for (flags, word) in [
+        ("--queue mail --priority -5", "low"),
+        ("--queue mail --priority 5", "high"),
+        ("--queue other", "other"),
+    ] {
+        home.redrive(&format!("enqueue {flags} --exec sh -c"), &[&format!("echo {word} >> order")]);
+    }
+    assert_eq!(home.redrive("work --until-empty --concurrency 1 --queue mail", &[]).code, 0);
+    let order = || std::fs::read_to_string(home.folder.path().join("order")).unwrap();
+    assert_eq!(order(), "high\nlow\n");
+    assert_eq!(home.redrive("work --until-empty --queue nowhere --queue other", &[]).code, 0);
+    assert_eq!(order(), "high\nlow\nother\n");
+}
+
+/// R-D2: the first signal lets what runs finish, and nothing new is taken; exit 0.
+#[test]
+fn a_worker_drains() {
+    let home = Home::new();
+    home.redrive("enqueue --exec sh -c", &["echo begun > begun; sleep 1; echo done > done"]);
+    let mut worker = home.spawn("work --concurrency 1", &[]);
+    worker.wait_for("working on");
+    wait_until(|| home.folder.path().join("begun").exists());
+    home.redrive("enqueue --exec true", &[]);
+    worker.signal("TERM");
+    let ran = worker.finish();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(home.folder.path().join("done").exists(), "{ran}");
+    assert_eq!(home.json("explain 1")["state"], "succeeded");
+    assert_eq!(home.json("explain 2")["state"], "ready");
+    assert!(is_sound(&home.store));
+}
+
+/// R-D2: the second signal stops at once; what ran is given back, uncounted.
+#[test]
+fn a_second_signal_stops_at_once() {
+    let home = Home::new();
+    home.redrive("enqueue --exec sh -c", &["echo begun > begun; exec sleep 60"]);
+    let mut worker = home.spawn("work", &[]);
+    wait_until(|| home.folder.path().join("begun").exists());
+    let began = Instant::now();
+    worker.signal("INT");
+    worker.wait_for("once more stops at once");
+    worker.signal("INT");
+    let ran = worker.finish();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    let story = home.json("explain 1");
+    assert_eq!((&story["state"], &story["attempts"]), (&"ready".into(), &0.into()), "{story}");
+    assert!(is_sound(&home.store));
+}
+
+/// R-E1: a follower sees what other processes do, each event once and in order.
+#[test]
+fn events_are_followed_across_processes() {
+    let home = Home::new();
+    home.redrive("enqueue --exec true", &[]);
+    let mut follower = home.spawn("events --follow --json", &[]);
+    follower.wait_for("job_1");
+    home.redrive("work --until-empty", &[]);
+    home.redrive("enqueue --exec true", &[]);
+    follower.wait_for("job_2");
+    follower.signal("INT");
+    let ran = follower.finish();
+    assert_eq!(ran.code, 130, "{ran}");
+    let ids: Vec<String> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["event_id"].to_string())
+        .collect();
+    let stored: Vec<String> = home.events("").iter().map(|event| event["event_id"].to_string()).collect();
+    assert_eq!(ids, stored);
+}
+
+/// R-D1: several processes share one file, and nobody is told of a lock.
+#[test]
+fn several_processes_share_one_store() {
+    let home = Home::new();
+    home.redrive("store migrate", &[]);
+    let scripts: Vec<_> = (0..4).map(|_| home.spawn("run -q -- sh -c", &["exit 0"])).collect();
+    let adders: Vec<_> = (0..4).map(|_| home.spawn("enqueue --exec true", &[])).collect();
+    for child in scripts.into_iter().chain(adders) {
+        let ran = child.finish();
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran}");
+    }
+    let workers: Vec<_> = (0..3).map(|_| home.spawn("work --until-empty -q", &[])).collect();
+    for worker in workers {
+        let ran = worker.finish();
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran}");
+    }
+    let lanes = home.json("status");
+    assert_eq!(lanes["queues"][0]["succeeded"], 8, "{lanes}");
+    assert!(is_sound(&home.store));
+}
+
+fn wait_until(happened: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !happened() {
+        assert!(began.elapsed() < Duration::from_mins(1), "it did not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,116 @@
+//! One suite for every back end: plain functions over `dyn Store`, by noun. Each test ends with a clean `check`.
+//!
+//! A function that is not in the list below does not compile without a warning, so none is forgotten.
+
+mod back_end;
+mod begin;
+mod dead_letter;
+mod enqueue;
+mod event;
+#[path = "../given/mod.rs"]
+mod given;
+mod import;
+mod job;
+mod lease;
+mod prune;
+mod redrive;
+mod renew;
+mod seize;
+mod settle;
+mod status;
+mod unique_key;
+mod wait;
+mod worker;
+
+use back_end::Given;
+use given::Hand;
+
+/// Runs one test on a fresh store, and checks the store afterwards.
+async fn prove(given: Given, test: impl AsyncFnOnce(&Given)) {
+    test(&given).await;
+    Hand(&*given.store).clean().await;
+    given.store.close().await.unwrap();
+}
+
+macro_rules! suite {
+    ($back_end:ident) => {
+        mod $back_end {
+            suite!(@ $back_end enqueue [
+                a_job_is_read_back_as_it_was_given, either_all_or_none, limits_are_kept, nothing_at_all_is_fine,
+                bad_calls_do_not_hurt_their_neighbours,
+            ]);
+            suite!(@ $back_end unique_key [
+                a_duplicate_answers_the_first_job, each_queue_has_its_own, a_race_has_one_winner,
+                freed_by_success_cancel_and_death, redrive_is_refused_while_the_key_is_taken,
+            ]);
+            suite!(@ $back_end lease [
+                two_workers_never_share_a_job, priority_comes_first_then_time, later_work_hides_nothing,
+                only_what_was_asked_for, max_is_kept, not_begun_is_not_counted, past_its_deadline_nothing_begins,
+                the_fence_grows, a_lease_may_last_for_ever, a_dropped_answer_gives_back_uncounted,
+            ]);
+            suite!(@ $back_end wait [
+                answered_by_an_enqueue, answered_by_an_enqueue_elsewhere, answered_when_the_time_comes,
+                ends_with_nothing, everybody_who_can_work_is_woken, answered_by_a_settlement,
+            ]);
+            suite!(@ $back_end begin [
+                twice_is_once, a_lost_lease_does_not_begin, each_token_has_its_answer,
+            ]);
+            suite!(@ $back_end renew [
+                a_heartbeat_extends, a_lost_lease_is_told, a_wish_to_cancel_is_told, presence_lasts_longer,
+            ]);
+            suite!(@ $back_end settle [
+                success_ends_the_job, a_stale_token_changes_nothing, the_same_twice_in_one_call,
+                snoozed_and_released_are_uncounted, retries_and_crashes_are_charged_apart,
+                a_retry_waits_for_its_time, a_hint_reaches_the_next_attempt_only, many_at_once,
+            ]);
+            suite!(@ $back_end seize [
+                what_expired_is_taken_over, what_never_began_is_not_counted, at_most_so_many,
+                a_zombie_settles_nothing, a_clock_that_goes_back_frees_leases_all_the_same,
+                inline_work_dies_with_its_process, a_job_that_kills_its_workers_is_counted,
+            ]);
+            suite!(@ $back_end worker [
+                presence_ends, reserved_work_is_for_one_worker, leaving_frees_what_was_reserved,
+                a_reservation_for_a_stranger_does_not_strand_the_job, inline_work_left_behind_is_seized,
+                released_work_stays_reserved, freed_work_can_end,
+            ]);
+            suite!(@ $back_end dead_letter [
+                a_letter_has_its_fields, pages_follow_each_other, filters_choose, cancelling_ends_a_letter,
+            ]);
+            suite!(@ $back_end redrive [
+                a_fresh_budget_and_the_old_story, only_letters_go_back, twice_in_a_row, a_job_that_was_run_now,
+            ]);
+            suite!(@ $back_end job [
+                run_now_makes_it_due, run_now_answers_for_every_state, cancel_answers_for_every_state,
+                unfinished_knows_queues_and_kinds, a_job_run_now_ends_without_a_trace,
+            ]);
+            suite!(@ $back_end event [
+                what_was_appended_is_read_back, the_state_is_found_by_itself, filters_choose,
+                job_filters_choose, causality_goes_back_to_the_beginning, bad_events_are_refused,
+                a_follower_is_told, a_follower_elsewhere_is_told, a_look_without_waiting_sees_others,
+                events_about_a_job_do_not_disturb_it,
+            ]);
+            suite!(@ $back_end import [
+                twice_adds_nothing, parents_are_found_by_their_ids, what_cannot_be_read_is_kept,
+            ]);
+            suite!(@ $back_end prune [
+                living_jobs_and_letters_keep_their_events, old_letters_go, a_round_is_bounded,
+                an_import_comes_back_after_it,
+            ]);
+            suite!(@ $back_end status [
+                counters_follow_everything,
+            ]);
+        }
+    };
+    (@ $back_end:ident $noun:ident [$($test:ident),* $(,)?]) => {
+        mod $noun {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $test() {
+                    crate::prove(crate::back_end::$back_end(), crate::$noun::$test).await;
+                }
+            )*
+        }
+    };
+}
+
+suite!(sqlite);

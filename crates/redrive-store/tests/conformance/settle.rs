@@ -1,0 +1,204 @@
+//! One door ends an attempt; a stale token changes nothing (R-D2, design invariants 2 and 3).
+
+use std::time::Duration;
+
+use redrive_policy::Cause;
+use redrive_store::{Ending, EventStatus, JobState, LeaseRequest, LeaseToken, Output, Settled, Settlement};
+
+use crate::back_end::Given;
+use crate::given::{
+    Hand, LEASE, SECOND, at, cancelled, dead, failure, job, released, retry, retry_after, success, wants,
+};
+
+/// R-E2
+pub(crate) async fn success_ends_the_job(given: &Given) {
+    let hand = Hand(&*given.store);
+    let id = hand.add(job("a")).await;
+    let worker = hand.worker().await;
+    let leased = hand.take(at(1), worker, &["a"]).await;
+    let output = Output { stdout: Some("done".to_owned()), stderr: None };
+    let ending = Ending::Succeeded {
+        latency: Duration::from_micros(1_200),
+        exit_code: Some(0),
+        max_retries: 3,
+        output: Some(Box::new(output)),
+    };
+    hand.done(at(2), leased.token, ending).await;
+    let record = hand.record(id).await;
+    assert_eq!((record.state, record.job), (JobState::Ended, None));
+    let story = hand.story(id).await;
+    let said: Vec<_> = story.iter().map(|event| event.status).collect();
+    assert_eq!(said, [EventStatus::Pending, EventStatus::Running, EventStatus::Success]);
+    assert_eq!(
+        (story[2].latency_ms, story[2].exit_code, story[2].timestamp, story[2].seq),
+        (Some(2), Some(0), at(2), record.event)
+    );
+    assert_eq!(story[2].data["output"]["stdout"], "done");
+    assert_eq!(story[2].data["decision"]["decision"], "PASS");
+    for pair in story.windows(2) {
+        assert_eq!(pair[1].parent_event_id.as_ref(), Some(&pair[0].event_id));
+    }
+}
+
+/// R-D2, invariant I2, reliability row 19: whatever a zombie says, the whole store is as it was.
+pub(crate) async fn a_stale_token_changes_nothing(given: &Given) {
+    let hand = Hand(&*given.store);
+    given.store.enqueue(at(0), vec![job("a"); 4]).await.unwrap();
+    let worker = hand.worker().await;
+    let leased = given.store.lease(at(0), wants(worker, &["a"], 4)).await.unwrap();
+    hand.done(at(1), leased[0].token, success()).await;
+    hand.done(at(1), leased[1].token, dead(Cause::Network, "x")).await;
+    hand.done(at(1), leased[2].token, retry(at(9_000))).await;
+    given.store.seize_expired(at(40_000), worker, LEASE, 9).await.unwrap();
+    let before = hand.everything().await;
+    for token in leased.iter().map(|leased| leased.token) {
+        for token in [token, LeaseToken { fence: 0, ..token }, LeaseToken { fence: token.fence + 7, ..token }]
+        {
+            for ending in [
+                success(),
+                retry(at(2)),
+                dead(Cause::Timeout, "y"),
+                Ending::Snoozed { run_at: at(5), held_for: None },
+                cancelled(),
+                released(),
+            ] {
+                assert_eq!(hand.settle(at(41_000), token, ending).await, Settled::Stale);
+            }
+        }
+    }
+    assert_eq!(hand.everything().await, before);
+}
+
+/// Invariant I2
+pub(crate) async fn the_same_twice_in_one_call(given: &Given) {
+    let hand = Hand(&*given.store);
+    hand.add(job("a")).await;
+    let worker = hand.worker().await;
+    let token = hand.take(at(0), worker, &["a"]).await.token;
+    let twice = vec![Settlement { token, ending: success() }, Settlement { token, ending: retry(at(0)) }];
+    let settled = given.store.settle(at(1), twice).await.unwrap();
+    assert!(matches!(settled[..], [Settled::Done { .. }, Settled::Stale]));
+    assert_eq!(given.store.status(at(1)).await.unwrap().lanes[0].succeeded, 1);
+}
+
+/// R-D2: as if the attempt had never begun.
+pub(crate) async fn snoozed_and_released_are_uncounted(given: &Given) {
+    let hand = Hand(&*given.store);
+    let id = hand.add(job("a")).await;
+    let worker = hand.worker().await;
+    let first = hand.take(at(0), worker, &["a"]).await;
+    hand.done(at(0), first.token, retry(at(0))).await;
+    for round in 1..=3 {
+        let now = round * 10_000;
+        let leased = hand.take(at(now), worker, &["a"]).await;
+        assert_eq!((leased.attempt, leased.retries, leased.crashes), (2, 1, 0));
+        assert_eq!(leased.last_delay, Some(SECOND), "what was waited before is remembered");
+        hand.done(at(now), leased.token, Ending::Snoozed { run_at: at(now + 5_000), held_for: None }).await;
+        let early = given.store.lease(at(now + 4_999), wants(worker, &["a"], 1)).await.unwrap();
+        assert!(early.is_empty());
+        let leased = hand.take(at(now + 5_000), worker, &["a"]).await;
+        hand.done(at(now + 5_000), leased.token, released()).await;
+        let record = hand.record(id).await;
+        assert_eq!((record.attempts, record.retries, record.crashes), (1, 1, 0));
+        assert_eq!(record.state, JobState::Ready { run_at: at(now + 5_000), held_for: None });
+    }
+}
+
+/// R-D2: a crash is charged to its own budget.
+pub(crate) async fn retries_and_crashes_are_charged_apart(given: &Given) {
+    let hand = Hand(&*given.store);
+    let id = hand.add(job("a")).await;
+    let worker = hand.worker().await;
+    let causes = [Cause::Network, Cause::Crashed, Cause::Crashed, Cause::RateLimit];
+    let mut expected = (0, 0, 0);
+    for cause in causes {
+        let leased = hand.take(at(0), worker, &["a"]).await;
+        let counts = (leased.attempt - 1, leased.retries, leased.crashes);
+        assert_eq!(counts, expected);
+        hand.done(at(0), leased.token, retry_after(cause, at(0), None)).await;
+        expected.0 += 1;
+        if cause == Cause::Crashed {
+            expected.2 += 1
+        } else {
+            expected.1 += 1
+        }
+        let record = hand.record(id).await;
+        assert_eq!((record.attempts, record.retries, record.crashes), expected);
+    }
+    let leased = hand.take(at(0), worker, &["a"]).await;
+    hand.done(at(0), leased.token, dead(Cause::Crashed, "again")).await;
+    let JobState::Dead(letter) = hand.record(id).await.state else { panic!("no letter") };
+    assert_eq!((letter.attempts, letter.retries, letter.crashes), (5, 2, 2));
+}
+
+/// R-D4, R-E2
+pub(crate) async fn a_retry_waits_for_its_time(given: &Given) {
+    let hand = Hand(&*given.store);
+    let id = hand.add(job("a")).await;
+    let worker = hand.worker().await;
+    let leased = hand.take(at(0), worker, &["a"]).await;
+    hand.done(at(10), leased.token, retry(at(7_000))).await;
+    assert!(given.store.lease(at(6_999), wants(worker, &["a"], 1)).await.unwrap().is_empty());
+    let story = hand.story(id).await;
+    let failed = story.last().unwrap();
+    assert_eq!((failed.status, failed.exit_code), (EventStatus::Retrying, Some(75)));
+    let retry_info = failed.retry_info.as_ref().unwrap();
+    assert_eq!((retry_info.next_retry_at, retry_info.max_retries), (Some(at(7_000)), 3));
+    assert_eq!(failed.data["decision"]["reasoning"], "because");
+    let error = failed.error_info.as_ref().unwrap();
+    assert_eq!((error.error_type.as_str(), error.error_message.as_str()), ("TestError", "it failed"));
+    assert_eq!(hand.take(at(7_000), worker, &["a"]).await.last_delay, Some(SECOND));
+}
+
+/// R-T6: a hint is what the last decision says; a later decision without one says nothing.
+pub(crate) async fn a_hint_reaches_the_next_attempt_only(given: &Given) {
+    let hand = Hand(&*given.store);
+    hand.add(job("a")).await;
+    let worker = hand.worker().await;
+    let hinted = |hint: Option<&str>| Ending::Retry {
+        run_at: at(0),
+        delay: SECOND,
+        held_for: None,
+        hint: hint.map(str::to_owned),
+        failure: failure(Cause::Quality, "it is not good"),
+    };
+    let first = hand.take(at(0), worker, &["a"]).await;
+    assert_eq!(first.hint, None);
+    hand.done(at(0), first.token, hinted(Some("try harder"))).await;
+    let second = hand.take(at(0), worker, &["a"]).await;
+    assert_eq!(second.hint.as_deref(), Some("try harder"));
+    // Not an attempt, so the hint is still unheard.
+    hand.done(at(0), second.token, released()).await;
+    let second = hand.take(at(0), worker, &["a"]).await;
+    assert_eq!(second.hint.as_deref(), Some("try harder"));
+    hand.done(at(0), second.token, hinted(None)).await;
+    assert_eq!(hand.take(at(0), worker, &["a"]).await.hint, None);
+}
+
+/// R-D3: each item of a batch has an end of its own.
+pub(crate) async fn many_at_once(given: &Given) {
+    let hand = Hand(&*given.store);
+    given.store.enqueue(at(0), vec![job("a"); 600]).await.unwrap();
+    let worker = hand.worker().await;
+    let request = LeaseRequest { begin: false, ..wants(worker, &["a"], 600) };
+    let leased = given.store.lease(at(0), request).await.unwrap();
+    let tokens: Vec<_> = leased.iter().map(|leased| leased.token).collect();
+    assert!(given.store.begin(at(0), tokens.clone()).await.unwrap().into_iter().all(|begun| begun));
+    let ending = |index| match index % 6 {
+        0 => success(),
+        1 => retry(at(60_000)),
+        2 => dead(Cause::Network, "x"),
+        3 => Ending::Snoozed { run_at: at(60_000), held_for: None },
+        4 => cancelled(),
+        _ => released(),
+    };
+    let settlements =
+        tokens.iter().enumerate().map(|(index, &token)| Settlement { token, ending: ending(index) });
+    let settled = given.store.settle(at(1), settlements.collect()).await.unwrap();
+    assert!(settled.iter().all(|settled| matches!(settled, Settled::Done { .. })));
+    let lane = given.store.status(at(1)).await.unwrap().lanes.remove(0);
+    assert_eq!(
+        (lane.ready, lane.scheduled, lane.leased, lane.dead, lane.succeeded, lane.cancelled),
+        (300, 200, 0, 100, 100, 100)
+    );
+}
