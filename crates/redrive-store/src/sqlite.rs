@@ -208,8 +208,14 @@ impl From<rusqlite::Error> for StoreError {
         if let FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) = error {
             return Trouble::Corrupt(words).into();
         }
+        // The journal's index lives beside it and is made anew whenever it is missing: that it has no room to grow is no
+        // failure of the disk.
+        let index_is_full = error
+            .sqlite_error()
+            .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
         StoreError::from(match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Trouble::Full,
+            Some(_) if index_is_full => Trouble::Full,
             Some(ErrorCode::ReadOnly) => Trouble::ReadOnly(words),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Trouble::Corrupt(words),
             Some(ErrorCode::SystemIoFailure) => Trouble::Broken(words),

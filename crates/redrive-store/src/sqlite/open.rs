@@ -29,6 +29,7 @@ pub(super) fn open(path: &Path, create: bool, durability: Durability) -> Result<
         _ => Path::new("."),
     };
     refuse_network_filesystem(path, directory)?;
+    refuse_read_only_filesystem(path, directory)?;
     let fresh = match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => return Err(cannot(path, "it is a directory")),
         Ok(found) if found.len() == 0 => {
@@ -186,6 +187,17 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
+}
+
+/// Even reading needs the journal's index beside the store, and SQLite would only say that it cannot open something.
+fn refuse_read_only_filesystem(path: &Path, directory: &Path) -> Result<(), StoreError> {
+    match rustix::fs::statvfs(directory) {
+        Ok(found) if found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) => {
+            let why = format!("{} is on a filesystem that is mounted read-only", path.display());
+            Err(Trouble::ReadOnly(why).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Filesystems on which SQLite's locks or its shared memory do not work between machines.

@@ -239,6 +239,12 @@ impl Desk {
         if group.is_empty() && !awake {
             return;
         }
+        if self.broken.is_none()
+            && let Some(error) = self.checkpoints.failure()
+        {
+            tracing::error!(%error, "the store writes no more");
+            self.broken = Some(error.clone());
+        }
         if let Some(broken) = &self.broken {
             let broken = broken.clone();
             for operation in group.into_iter().chain(self.parked.drain(..)) {

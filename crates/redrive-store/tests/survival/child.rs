@@ -42,6 +42,9 @@ fn does_what_it_is_told() {
             "add-one" => {
                 journal.enqueued(Hand(&*store).add(NewJob::new("a", "x")).await);
             }
+            "stubborn" => stubborn(&store, &journal, 200, 200).await,
+            "stubborn-heavy" => stubborn(&store, &journal, 150, 300_000).await,
+            "out-of-files" => out_of_files(&store, &journal).await,
             other => panic!("what is {other}?"),
         }
         store.close().await.unwrap();
@@ -62,4 +65,27 @@ async fn flood(store: &Arc<Sqlite>, journal: &Arc<Journal>) {
         });
     }
     callers.join_all().await;
+}
+
+/// Goes on asking, whatever it is told.
+async fn stubborn(store: &Sqlite, journal: &Journal, times: usize, bytes: usize) {
+    for _ in 0..times {
+        match store.enqueue(at(0), vec![NewJob::new("a", vec![7; bytes])]).await {
+            Ok(added) => journal.enqueued(added[0].id),
+            Err(error) => journal.refused(&error),
+        }
+    }
+}
+
+/// Takes every descriptor that there is, and works on.
+async fn out_of_files(store: &Sqlite, journal: &Journal) {
+    let mut taken = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        taken.push(file);
+    }
+    for _ in 0..50 {
+        journal.enqueued(Hand(store).add(NewJob::new("a", "x")).await);
+    }
+    Hand(store).clean().await;
+    drop(taken);
 }

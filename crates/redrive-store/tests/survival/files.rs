@@ -236,7 +236,7 @@ fn flipped_bytes_never_panic_or_hang() {
         println!(
             "of 120 damaged stores {corrupt} were refused, {unclean} failed the check, {unhurt} were not hurt"
         );
-        assert!(corrupt > 10 && unclean > 10, "the damage was not where it hurts");
+        assert!(corrupt + unclean > 40, "the damage was not where it hurts");
     });
 }
 

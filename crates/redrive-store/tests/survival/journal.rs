@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use redrive_store::{
-    Events, Housekeeping, JobId, JobState, Jobs, LeaseToken, Leases, Settled, Settlement, Sqlite,
+    Events, Housekeeping, JobId, JobState, Jobs, LeaseToken, Leases, Settled, Settlement, Sqlite, StoreError,
 };
 
 use crate::given::{Hand, at, success};
@@ -44,6 +44,10 @@ impl Journal {
         self.line(&format!("event {id}"));
     }
 
+    pub(crate) fn refused(&self, error: &StoreError) {
+        self.line(&format!("refused {}", format!("{:?}", error.trouble()).replace(['\n', ' '], "_")));
+    }
+
     pub(crate) fn finished(&self) {
         self.line("finished");
     }
@@ -78,6 +82,7 @@ impl Acknowledged {
                 }
                 "redriven" => *all.redriven.entry(JobId(number(1))).or_default() += 1,
                 "event" => all.events.push(words[1].to_owned()),
+                "refused" => {}
                 "finished" => all.finished = true,
                 other => panic!("the journal says {other}"),
             }

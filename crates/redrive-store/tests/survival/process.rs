@@ -70,7 +70,7 @@ pub(crate) fn traced(interference: &[&str], task: &str, store: &Path, journal: &
     command
 }
 
-fn dress(command: &mut Command, task: &str, store: &Path, journal: &Path) {
+pub(crate) fn dress(command: &mut Command, task: &str, store: &Path, journal: &Path) {
     command
         .args(["--exact", "child::does_what_it_is_told", "--nocapture", "--test-threads=1", "--quiet"])
         .env("REDRIVE_TEST_TASK", task)
