@@ -137,12 +137,13 @@ fn redriven(ended: (Option<RedrivenView>, Exit), stage: &mut Stage<'_>) -> Resul
     }
 }
 
-/// Asks a person; where there is none, the command must have said `--yes`.
-fn confirm(question: &str, command: &str, stage: &mut Stage<'_>) -> Result<bool, Trouble> {
+/// Says what would be done and asks a person; where there is none, the command must have said `--yes`.
+fn confirm(what: &str, command: &str, stage: &mut Stage<'_>) -> Result<bool, Trouble> {
     if !stage.stdin_is_terminal {
-        return Err(Trouble::NeedsYes { what: command.to_owned(), command: command.to_owned() });
+        return Err(Trouble::NeedsYes { what: what.to_owned(), command: command.to_owned() });
     }
-    stage.talk.ask(question);
+    stage.talk.note(what);
+    stage.talk.ask(&say(stage.settings.lang, "ask.go-on"));
     let mut answer = Vec::new();
     let mut byte = [0];
     // Byte by byte: what stands behind the line is not ours to read.

@@ -53,9 +53,16 @@ impl<'a> Talk<'a> {
         }
     }
 
+    /// Behind the `^C` that a terminal shows, what we say begins on a line of its own.
+    pub(crate) fn after_a_key(&mut self) {
+        if !self.quiet && self.columns.is_some() {
+            let _ = writeln!(self.stderr);
+        }
+    }
+
     /// A question, to be answered on the same line.
     pub(crate) fn ask(&mut self, question: &str) {
-        let _ = write!(self.stderr, "{} ", escape(question).trim_end());
+        let _ = write!(self.stderr, "{} ", escape(question));
         let _ = self.stderr.flush();
     }
 

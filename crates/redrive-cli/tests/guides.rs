@@ -8,11 +8,13 @@ mod repository;
 use std::path::Path;
 use std::process::Command;
 
+use tempfile::TempDir;
+
 use repository::{blocks, pages, read, root};
 
-/// Runs a line of shell as the pages do: at the root, 80 columns wide, with the built binary in front.
-/// The exit code, and what a person would see without its colours.
-fn run(line: &str) -> (Option<i32>, String) {
+/// Runs a line of shell as the pages do: at the root, 80 columns wide, with the built binary in front, and with the
+/// data of this folder. The exit code, and what a person would see without its colours.
+fn run(line: &str, data: &TempDir) -> (Option<i32>, String) {
     let binary = Path::new(env!("CARGO_BIN_EXE_redrive"));
     let path = format!("{}:/usr/bin:/bin", binary.parent().expect("a folder").display());
     let output = Command::new("sh")
@@ -21,9 +23,11 @@ fn run(line: &str) -> (Option<i32>, String) {
         .env_clear()
         .envs([("PATH", path.as_str()), ("HOME", "/home/ada"), ("LANG", "C")])
         .envs([("CLICOLOR_FORCE", "1"), ("REDRIVE_WIDTH", "80")])
+        .env("XDG_DATA_HOME", data.path())
         .output()
         .expect("a shell");
-    (output.status.code(), without_colour(&String::from_utf8_lossy(&output.stdout)))
+    let printed = without_colour(&String::from_utf8_lossy(&output.stdout));
+    (output.status.code(), printed.replace(&data.path().display().to_string(), "~/.local/share"))
 }
 
 fn without_colour(text: &str) -> String {
@@ -55,9 +59,45 @@ fn transcripts(page: &str) -> Vec<(String, Vec<String>)> {
 
 /// Whether the printed lines are the shown ones; a line `…` stands for any number of them.
 fn matches(shown: &[String], printed: &[String]) -> bool {
-    let Some(gap) = shown.iter().position(|line| line == "…") else { return shown == printed };
+    let equal = |shown: &[String], printed: &[String]| {
+        shown.len() == printed.len()
+            && shown.iter().zip(printed).all(|(shown, printed)| line_matches(shown, printed))
+    };
+    let Some(gap) = shown.iter().position(|line| line == "…") else { return equal(shown, printed) };
     let (before, after) = (&shown[..gap], &shown[gap + 1..]);
-    printed.starts_with(before) && (before.len()..=printed.len()).any(|from| matches(after, &printed[from..]))
+    printed.len() >= gap
+        && equal(before, &printed[..gap])
+        && (gap..=printed.len()).any(|from| matches(after, &printed[from..]))
+}
+
+/// Whether a printed line is the shown one; `…` inside it stands for what differs each time, such as a time.
+fn line_matches(shown: &str, printed: &str) -> bool {
+    let mut parts = shown.split('…');
+    let Some(mut rest) = parts.next().and_then(|first| printed.strip_prefix(first)) else { return false };
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.is_empty()
+}
+
+#[test]
+fn a_line_is_compared_around_what_differs() {
+    for (shown, printed, same) in [
+        ("a", "a", true),
+        ("a", "ab", false),
+        ("a … c", "a 12ms c", true),
+        ("a … c", "a 12ms d", false),
+        ("…", "anything", true),
+        ("x…y…z", "x1y2z", true),
+        ("x…", "y", false),
+    ] {
+        assert_eq!(line_matches(shown, printed), same, "{shown} {printed}");
+    }
 }
 
 fn lines(text: &str) -> Vec<String> {
@@ -69,11 +109,13 @@ fn lines(text: &str) -> Vec<String> {
 fn every_command_prints_what_the_page_shows() {
     let mut ran = 0;
     for (path, page) in pages() {
+        // What one command of a page leaves behind the next one finds.
+        let data = tempfile::tempdir().unwrap();
         for (command, shown) in transcripts(&page) {
             if !command.starts_with("redrive ") && !command.contains("| redrive ") {
                 continue;
             }
-            let (code, printed) = run(&command);
+            let (code, printed) = run(&command, &data);
             assert_eq!(code, Some(0), "{path}: $ {command}\n{printed}");
             let same = matches(&shown, &lines(&printed));
             assert!(same, "{path}: $ {command}\nshows\n{}\nbut prints\n{printed}", shown.join("\n"));
@@ -91,7 +133,8 @@ fn the_picture_is_what_the_demo_shows() {
         let picture =
             transcripts.iter().find(|(command, shown)| command.contains("demo") && !shown.is_empty());
         let (_, shown) = picture.unwrap_or_else(|| panic!("{path} has no picture"));
-        let (code, printed) = run(&format!("redrive demo --for 2s{flag}"));
+        let data = tempfile::tempdir().unwrap();
+        let (code, printed) = run(&format!("redrive demo --for 2s{flag}"), &data);
         assert_eq!(code, Some(0), "{printed}");
         let paceless = |line: &String| {
             let end = [" (here: ", "（ここでは"].iter().filter_map(|pace| line.find(pace)).min();
@@ -114,7 +157,7 @@ fn every_configuration_in_the_guides_loads() {
             for block in blocks(page, word) {
                 let file = folder.path().join(format!("redrive.{word}"));
                 std::fs::write(&file, &block).unwrap();
-                let (code, printed) = run(&format!("redrive config check {}", file.display()));
+                let (code, printed) = run(&format!("redrive config check {}", file.display()), &folder);
                 assert!(code == Some(0) && !printed.contains("warning"), "{path}:\n{block}\n{printed}");
                 loaded += 1;
             }

@@ -119,6 +119,14 @@ fn help_in_both_languages() {
             "help policy delays",
             "config",
             "help demo",
+            "run -h",
+            "enqueue -h",
+            "work -h",
+            "help dlq",
+            "dlq show -h",
+            "events -h",
+            "redrive -h",
+            "store",
         ];
         let page: String = pages
             .iter()
@@ -147,6 +155,10 @@ fn usage_errors_in_both_languages() {
         "--lang fr policy list",
         "classify --jsonl --http-status 500",
         "config check",
+        "run ls",
+        "enqueue --http GET",
+        "explain seventeen",
+        "events --since soon",
     ];
     for lang in ["en", "ja"] {
         let page: String = commands

@@ -152,13 +152,13 @@ fn events_have_their_contract() {
 #[test]
 fn ids_are_read_in_every_shape() {
     let store = seeded();
-    let story = json("explain job_1", &store);
-    assert_eq!((&story["schema"], &story["state"]), (&"redrive/story.v1".into(), &"dead".into()));
-    assert_eq!((&story["attempts"], &story["retry_count"]), (&3.into(), &2.into()));
-    assert_eq!(story["history"].as_array().unwrap().len(), 3);
-    let event = story["events"][2]["event_id"].as_str().unwrap().to_owned();
+    let told = json("explain job_1", &store);
+    assert_eq!((&told["schema"], &told["state"]), (&"redrive/story.v1".into(), &"dead".into()));
+    assert_eq!((&told["attempts"], &told["retry_count"]), (&3.into(), &2.into()));
+    assert_eq!(told["history"].as_array().unwrap().len(), 3);
+    let event = told["events"][2]["event_id"].as_str().unwrap().to_owned();
     for id in ["1", event.as_str()] {
-        assert_eq!(json(&format!("explain {id}"), &store), story, "{id}");
+        assert_eq!(json(&format!("explain {id}"), &store), told, "{id}");
     }
     assert_eq!(json("dlq show 1", &store)["id"], "job_1");
     assert_eq!(json("dlq show 1", &store)["schema"], "redrive/dead_letter.v1");
@@ -178,12 +178,27 @@ fn enqueuing_answers_with_an_id() {
     assert_eq!(json("explain job_7", &store)["state"], "scheduled");
 }
 
+/// R-D7: a payload is kept byte for byte, spaces and order included.
+#[test]
+fn a_payload_is_kept_as_it_was_typed() {
+    let store = seeded();
+    let typed = "{ \"b\": 1.50,  \"a\": null }";
+    let url = store.path.to_str().unwrap();
+    assert_eq!(redrive(["enqueue", "--kind", "k", "--payload", typed, "--store", url]).run().code, 0);
+    assert_eq!(support::stored::payload(&store.path, 6), typed);
+}
+
 /// R-C1: `--exec` takes the rest of the line, flags of ours included.
 #[test]
 fn exec_takes_the_rest_of_the_line() {
     let store = seeded();
     let ran = line(&format!("{} enqueue --exec grep --json --lang ja -- -v --store x", store.flags())).run();
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "job_6\n", ""), "{ran}");
+    let stored: Value = serde_json::from_str(&support::stored::payload(&store.path, 6)).unwrap();
+    assert_eq!(
+        stored["argv"],
+        serde_json::json!(["grep", "--json", "--lang", "ja", "--", "-v", "--store", "x"])
+    );
 }
 
 /// R-C1: exit codes of putting back: done, nothing matched, partly failed, and what needs a yes.

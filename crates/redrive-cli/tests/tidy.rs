@@ -5,7 +5,7 @@
 
 mod repository;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use redrive_policy::{Cause, PRESETS};
 use repository::{blocks, files, files_ending, pages, read, root};
@@ -110,6 +110,60 @@ fn crates_know_only_those_before_them() {
                 assert!(!elsewhere, "{dependency} does not belong in {}", manifest.name);
             }
         }
+    }
+}
+
+/// Design §1: SQL drivers belong in the store. The library above it only reads their errors, for those who ask for it.
+#[test]
+fn above_the_store_a_sql_driver_is_only_an_option() {
+    let manifests = manifests();
+    let library = manifests.iter().find(|manifest| manifest.name == "redrive").expect("the library");
+    let dependencies = library.toml["dependencies"].as_table().unwrap();
+    for driver in ["rusqlite", "tokio-postgres"] {
+        let optional = dependencies[driver].get("optional").and_then(toml::Value::as_bool);
+        assert_eq!(optional, Some(true), "{driver} must be optional in redrive");
+    }
+    for manifest in manifests.iter().filter(|manifest| manifest.name != "redrive-store") {
+        let known = manifest.dependencies(&["dependencies"]);
+        let firm = known.contains("rusqlite") && manifest.name != "redrive";
+        assert!(!firm, "{} needs no SQL driver", manifest.name);
+    }
+}
+
+/// R-D1: migrations are numbered without gaps, and the same for every back end.
+#[test]
+fn migrations_are_numbered_without_gaps() {
+    let mut back_ends: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (path, _) in files_ending(".sql") {
+        if let Some(rest) = path.strip_prefix("crates/redrive-store/migrations/") {
+            let (back_end, file) = rest.split_once('/').expect("a folder for each back end");
+            back_ends.entry(back_end.to_owned()).or_default().push(file.to_owned());
+        }
+    }
+    let first = back_ends.values().next().cloned().expect("a back end");
+    for (back_end, files) in &back_ends {
+        for (i, file) in files.iter().enumerate() {
+            assert!(file.starts_with(&format!("{:04}_", i + 1)), "{back_end}/{file} is out of order");
+        }
+        assert_eq!(*files, first, "{back_end} has other migrations");
+    }
+}
+
+/// Every statement that lies in the store is used by it.
+#[test]
+fn every_sql_file_is_used() {
+    let sources: String = files_ending(".rs")
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("crates/redrive-store/src/"))
+        .map(|(_, text)| text)
+        .collect();
+    let statements: Vec<String> = files_ending(".sql").into_iter().map(|(path, _)| path).collect();
+    assert!(statements.len() > 20);
+    for path in statements {
+        let file = path.rsplit('/').next().expect("a name");
+        let stem = file.trim_end_matches(".sql");
+        let used = sources.contains(&format!("sql!(\"{stem}\")")) || sources.contains(&format!("/{file}\""));
+        assert!(used, "{path} is used by nobody");
     }
 }
 

@@ -8,8 +8,6 @@ use super::{MAX_SLOTS, PolicyFlags};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    #[command(flatten)]
-    pub(crate) flags: PolicyFlags,
     #[arg(long, value_name = "D", value_parser = value::wait, allow_hyphen_values = true)]
     pub(crate) timeout: Option<Duration>,
     #[arg(long, value_name = "D", value_parser = value::wait, allow_hyphen_values = true)]
@@ -18,6 +16,8 @@ pub(crate) struct RunArgs {
     pub(crate) name: Option<String>,
     #[arg(long)]
     pub(crate) detach: bool,
+    #[command(flatten)]
+    pub(crate) flags: PolicyFlags,
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }

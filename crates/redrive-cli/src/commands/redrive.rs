@@ -23,8 +23,8 @@ pub(super) fn run(
         if dead == 0 {
             return Err(Trouble::NoLetters { store: opened.store.location() });
         }
-        let question = text(stage.settings.lang, "ask.all", &[("n", &dead)]);
-        if !args.yes && !confirm(&question, "redrive redrive --all", stage)? {
+        let what = text(stage.settings.lang, "ask.all", &[("n", &dead)]);
+        if !args.yes && !confirm(&what, "redrive redrive --all", stage)? {
             return Ok((None, Exit::Done));
         }
         let (redriven, failed) = opened.runtime.block_on(engine.redrive_all(LetterFilter::default()))?;

@@ -17,8 +17,8 @@ pub(super) fn run(args: &RetryArgs, stage: &mut Stage<'_>) -> Result<(Option<Red
     let mut came = opened.runtime.block_on(engine.retry_now(id, args.yes))?;
     if let RetryNow::Permanent { cause, .. } = &came {
         // What a retry alone does not heal is put back only by somebody who means it.
-        let question = text(stage.settings.lang, "ask.permanent", &[("id", &id), ("cause", &cause.name())]);
-        if !confirm(&question, &format!("redrive retry {id}"), stage)? {
+        let what = text(stage.settings.lang, "ask.permanent", &[("id", &id), ("cause", &cause.name())]);
+        if !confirm(&what, &format!("redrive retry {id}"), stage)? {
             return Ok((None, Exit::Done));
         }
         came = opened.runtime.block_on(engine.retry_now(id, true))?;

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 
 use super::enqueue::EXEC;
 use super::opened::{self, Opened};
-use super::signals::Signals;
+use super::signals::{SIGINT, Signals};
 use super::told::{End, Failed, Told};
 use crate::args::RunArgs;
 use crate::text::text;
@@ -190,6 +190,9 @@ fn end(
         return Ok(Exit::Command(code(failed.exit_code, 1)));
     }
     if let Some(signal) = signal {
+        if signal == SIGINT {
+            stage.talk.after_a_key();
+        }
         let line = text(lang, "run.cancelled", &[("id", &id), ("signal", &signal)]);
         stage.talk.narrate(&line);
         return Ok(Exit::Command(code(Some(128 + signal), 1)));

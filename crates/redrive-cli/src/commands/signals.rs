@@ -6,7 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The numbers that an exit code is made of: 128 and one of these.
 pub(super) const SIGINT: i32 = signal_hook::consts::SIGINT;
-pub(super) const SIGTERM: i32 = signal_hook::consts::SIGTERM;
+const SIGTERM: i32 = signal_hook::consts::SIGTERM;
 
 /// Whoever asks us to end.
 pub(super) struct Signals {

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use super::enqueue::EXEC;
 use super::opened;
-use super::signals::Signals;
+use super::signals::{SIGINT, Signals};
 use super::told::{End, Told};
 use crate::args::WorkArgs;
 use crate::text::{say, text};
@@ -60,7 +60,10 @@ async fn work(engine: &Engine, args: &WorkArgs, stage: &mut Stage<'_>) -> Result
             tokio::select! {
                 biased;
                 Some(attempt) = told.recv() => tell(&attempt, stage),
-                _ = signals.next() => {
+                signal = signals.next() => {
+                    if signal == SIGINT {
+                        stage.talk.after_a_key();
+                    }
                     if !shutdown.is_draining() {
                         stage.talk.note(&say(lang, "work.draining"));
                     }

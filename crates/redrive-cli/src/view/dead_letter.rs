@@ -83,7 +83,7 @@ impl LetterView {
     fn said(&self, chars: usize, lang: Lang) -> String {
         let message = self.error_message.trim();
         match self.context.get("exit_code").and_then(Value::as_i64) {
-            Some(code) if message.is_empty() => text(lang, "story.exit-code", &[("code", &code)]),
+            Some(code) if message.is_empty() || message == format!("exit code {code}") => text(lang, "story.exit-code", &[("code", &code)]),
             _ => beginning(message, chars),
         }
     }

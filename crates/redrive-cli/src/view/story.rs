@@ -20,7 +20,8 @@ const ROW_CHARS: usize = 120;
 /// One attempt that ended.
 #[derive(Debug, Serialize)]
 pub(crate) struct Attempt {
-    attempt: u64,
+    #[serde(rename = "attempt")]
+    number: u64,
     ended_at: Timestamp,
     status: EventStatus,
     cause: Option<String>,
@@ -46,12 +47,12 @@ impl Attempt {
         attempts
     }
 
-    fn of(event: &Event, attempt: u64) -> Attempt {
+    fn of(event: &Event, number: u64) -> Attempt {
         let decision = decision_in(event);
         let word = |name: &str| event.data.get(name).and_then(|value| value.as_str()).map(ToOwned::to_owned);
         let decided = decision.as_ref();
         Attempt {
-            attempt,
+            number,
             ended_at: event.timestamp,
             status: event.status,
             cause: decided
@@ -113,7 +114,7 @@ pub(crate) fn attempts_table(attempts: &[Attempt], reader: Reader) -> Table {
             None => cause,
         };
         vec![
-            Span::plain(attempt.attempt.to_string()),
+            Span::plain(attempt.number.to_string()),
             Span::new(clock(attempt.ended_at), Tone::Dim),
             Span::plain(took.unwrap_or_else(|| "-".to_owned())),
             Span::plain(cause),
@@ -258,7 +259,7 @@ impl StoryView {
         if !name.is_empty() && self.kind.as_deref() != Some(name.as_str()) {
             line.push(Span::new(format!("{name} "), Tone::Strong));
         }
-        line.push(Span::new(format!("({place}): "), Tone::Dim));
+        line.push(Span::new(place, Tone::Dim));
         line.push(Span::new(state, tone));
         vec![Block::Text(line), Block::Gap]
     }
@@ -337,9 +338,20 @@ impl Teller {
         if is_end(event) && event.status != EventStatus::Success {
             blocks.extend(why(&Attempt::of(event, self.begun), event, reader));
         } else if let Some(reason) = event.data.get("why").and_then(|why| why.as_str()) {
-            blocks.push(Block::Text(vec![Span::plain(format!("{INDENT}{reason}"))]));
+            blocks.push(Block::Text(vec![Span::plain(format!("{INDENT}{}", reason_in_words(reason, lang)))]));
         }
         blocks
+    }
+}
+
+/// Why a job was cancelled or given back, in the user's language where the engine said it; a person's words stay.
+fn reason_in_words(reason: &str, lang: Lang) -> String {
+    let signal = reason.strip_prefix("signal ").and_then(|rest| rest.split(' ').next()?.parse::<u8>().ok());
+    match (signal, reason) {
+        (Some(signal), _) => text(lang, "story.by-signal", &[("signal", &signal)]),
+        (None, "its worker leaves" | "its worker leaves at once") => say(lang, "story.worker-leaves"),
+        (None, "somebody asked for it") => say(lang, "story.asked-for"),
+        (None, words) => words.to_owned(),
     }
 }
 
@@ -348,6 +360,8 @@ fn why(attempt: &Attempt, event: &Event, reader: Reader) -> Vec<Block> {
     let lang = reader.lang;
     let chars = if reader.verbose { MESSAGE_CHARS * 4 } else { MESSAGE_CHARS };
     let message = attempt.error_message.as_deref().unwrap_or_default().trim();
+    // A command that said nothing is told by its exit code, which is shown anyway.
+    let message = if attempt.exit_code.is_some() && message.starts_with("exit code ") { "" } else { message };
     let message = beginning(message, chars);
     let said = match (attempt.exit(lang), message.is_empty()) {
         (Some(exit), true) => exit,

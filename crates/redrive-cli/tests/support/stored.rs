@@ -153,24 +153,22 @@ async fn settle(store: &Sqlite, leased: &LeasedJob, policy: &Policy, said: Said,
     let history = History { retry_count: leased.retries, ..History::default() };
     let decision = decide(policy, &failure, &history, &mut Rng::seeded(1));
     let attempt = failed(&failure, &decision, &said, policy);
-    let ending = match decision.delay() {
-        Some(delay) => Ending::Retry {
+    let ending = if let Some(delay) = decision.delay() {
+        Ending::Retry {
             run_at: now.after(delay),
             delay,
             held_for: None,
             hint: None,
             failure: Box::new(attempt),
-        },
-        None => {
-            let reason =
-                if leased.retries > 0 { LetterReason::Exhausted } else { LetterReason::NonRetryable };
-            let letter = NewLetter {
-                reason,
-                context: json!({"queue": leased.job.queue, "attempt": leased.attempt}),
-                report: json!({"recommended_actions": ["Look at the credentials."]}),
-            };
-            Ending::Dead { failure: Box::new(attempt), letter: Box::new(letter) }
         }
+    } else {
+        let reason = if leased.retries > 0 { LetterReason::Exhausted } else { LetterReason::NonRetryable };
+        let letter = NewLetter {
+            reason,
+            context: json!({"queue": leased.job.queue, "attempt": leased.attempt}),
+            report: json!({"recommended_actions": ["Look at the credentials."]}),
+        };
+        Ending::Dead { failure: Box::new(attempt), letter: Box::new(letter) }
     };
     let settled = store.settle(now, vec![Settlement { token: leased.token, ending }]).await.expect("settled");
     assert_eq!(settled.len(), 1);
@@ -210,5 +208,15 @@ pub fn is_sound(path: &Path) -> bool {
         assert!(report.is_clean(), "{:?}", report.violations);
         let letters = store.letters(redrive_store::LetterFilter::default(), 10_000).await.expect("letters");
         u64::try_from(letters.len()).ok() == store.status(at(0)).await.ok().map(|status| status.dead_letters)
+    })
+}
+
+/// What the handler of a job would get.
+pub fn payload(path: &Path, job: i64) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let store = Sqlite::open(path, SqliteOptions::default()).expect("a store");
+        let record = store.job(redrive_store::JobId(job)).await.expect("an answer").expect("a job");
+        String::from_utf8(record.job.expect("unfinished").payload).expect("text")
     })
 }
