@@ -71,7 +71,7 @@ pub(super) fn open(path: &Path, create: bool, durability: Durability) -> Result<
             // When several make the store at once, SQLite refuses the change of its journal to all but one of them without
             // waiting: whoever looks again finds it done.
             Trouble::Busy { .. } if began.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(1))
+                std::thread::sleep(Duration::from_millis(1));
             }
             Trouble::Database(why) => return Err(cannot(path, why)),
             _ => return Err(error),

@@ -66,9 +66,9 @@ async fn a_job_in_the_callers_transaction_shares_its_fate() {
         let transaction = mine.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
         let added = enqueue_in(&transaction, now, &[job("mine"), job("mine")]).unwrap();
         if commit {
-            transaction.commit().unwrap()
+            transaction.commit().unwrap();
         } else {
-            transaction.rollback().unwrap()
+            transaction.rollback().unwrap();
         }
         added[0].id
     };
