@@ -118,9 +118,9 @@ pub(crate) async fn retries_and_crashes_are_charged_apart(given: &Given) {
         hand.done(at(0), leased.token, retry_after(cause, at(0), None)).await;
         expected.0 += 1;
         if cause == Cause::Crashed {
-            expected.2 += 1
+            expected.2 += 1;
         } else {
-            expected.1 += 1
+            expected.1 += 1;
         }
         let record = hand.record(id).await;
         assert_eq!((record.attempts, record.retries, record.crashes), expected);
