@@ -107,3 +107,36 @@ async fn while_somebody_holds_the_store_callers_wait() {
     assert_eq!(callers.join_all().await.len(), 50);
     Hand(&*store).clean().await;
 }
+
+/// Reliability row 14: what may wait is bounded. More is refused at once, with the word that it may pass; nobody's answer is
+/// lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_is_bounded_and_nobody_is_forgotten() {
+    const CALLERS: usize = 110_000;
+    let (_home, path, store) = place();
+    let mut theirs = rusqlite::Connection::open(&path).unwrap();
+    let held = theirs.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+    let mut callers = tokio::task::JoinSet::new();
+    for _ in 0..CALLERS {
+        let store = Arc::clone(&store);
+        callers.spawn(async move { store.begin(at(0), Vec::new()).await });
+    }
+    // The first that is refused shows that all others wait.
+    let first = callers.join_next().await.unwrap().unwrap().unwrap_err();
+    assert!(matches!(first.trouble(), Trouble::Overloaded) && first.may_pass(), "{first}");
+    held.commit().unwrap();
+    let (mut done, mut refused) = (0, 1);
+    while let Some(told) = callers.join_next().await {
+        match told.unwrap() {
+            Ok(_) => done += 1,
+            Err(error) => {
+                assert!(matches!(error.trouble(), Trouble::Overloaded), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    println!("{done} served, {refused} refused");
+    assert_eq!(done + refused, CALLERS);
+    assert!(done >= 100_000, "{done}");
+    Hand(&*store).add(job("a")).await;
+}
