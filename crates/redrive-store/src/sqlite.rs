@@ -3,6 +3,7 @@
 //! Everything acknowledged is on the disk: the journal is synced before an answer goes out. Several processes may open the
 //! same file; each has a writer of its own, and they take turns.
 
+mod backup;
 mod batch;
 mod check;
 mod checkpoint;
@@ -17,6 +18,7 @@ mod reader;
 mod reserve;
 mod settle;
 mod status;
+mod store_file;
 mod wheres;
 mod writer;
 
@@ -42,6 +44,7 @@ use checkpoint::Checkpoints;
 use operation::{Follow, LeaseCall, call};
 use reader::Readers;
 use reserve::Reserve;
+use store_file::StoreFile;
 use writer::Writer;
 
 /// The text of a query, from the file named after it.
@@ -113,7 +116,9 @@ impl Sqlite {
         let thread_trouble = |error: std::io::Error| StoreError::from(Trouble::Database(error.to_string()));
         let checkpoints =
             Checkpoints::start(open::connect(path, options.durability)?).map_err(thread_trouble)?;
-        let writer = Writer::start(connection, checkpoints, Reserve::keep(path)).map_err(thread_trouble)?;
+        let file = StoreFile::of(path)?;
+        let writer =
+            Writer::start(connection, file, checkpoints, Reserve::keep(path)).map_err(thread_trouble)?;
         Ok(Sqlite { path: path.to_owned(), store_id: store_id.cast_unsigned(), writer, readers })
     }
 
@@ -197,9 +202,20 @@ fn millis(duration: Duration) -> i64 {
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> StoreError {
+        use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType};
         let words = error.to_string();
+        // What we wrote ourselves and cannot read is not what we wrote.
+        if let FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) = error {
+            return Trouble::Corrupt(words).into();
+        }
+        // The journal's index lives beside it and is made anew whenever it is missing: that it has no room to grow is no
+        // failure of the disk.
+        let index_is_full = error
+            .sqlite_error()
+            .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
         StoreError::from(match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Trouble::Full,
+            Some(_) if index_is_full => Trouble::Full,
             Some(ErrorCode::ReadOnly) => Trouble::ReadOnly(words),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Trouble::Corrupt(words),
             Some(ErrorCode::SystemIoFailure) => Trouble::Broken(words),
@@ -377,23 +393,10 @@ impl Housekeeping for Sqlite {
     fn backup<'a>(&'a self, to: &'a Path) -> Answer<'a, ()> {
         let to = to.to_owned();
         Box::pin(async move {
-            if to.exists() {
-                return Err(Trouble::Open { path: to, why: "there is a file already".to_owned() }.into());
-            }
-            // A copy of its own connection: `VACUUM INTO` may not run inside a transaction.
+            // On a thread and a connection of its own: `VACUUM INTO` may not run inside a transaction.
             let path = self.path.clone();
             let (reply, answer) = tokio::sync::oneshot::channel();
-            std::thread::spawn(move || {
-                let copy = || -> Result<(), StoreError> {
-                    let connection = open::connect(&path, Durability::Full)?;
-                    connection.execute("VACUUM INTO ?1", [to.to_string_lossy()])?;
-                    std::fs::File::open(&to)
-                        .and_then(|file| file.sync_all())
-                        .map_err(|error| Trouble::Broken(error.to_string()))?;
-                    Ok(())
-                };
-                drop(reply.send(copy()));
-            });
+            std::thread::spawn(move || drop(reply.send(backup::copy(&path, &to))));
             answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
         })
     }

@@ -122,7 +122,7 @@ mod tests {
         assert!(stored.len() <= OUTPUT_BOUND, "{}", stored.len());
         assert!(stored.starts_with("[… ") && stored.ends_with("ligne é 99999\n"), "{stored}");
         assert!(!stored.contains('\u{fffd}'), "{stored}");
-        tail.push(&[0xff; 3 * Tail::KEPT]);
+        tail.push(&vec![0xff; 3 * Tail::KEPT]);
         assert!(tail.stored().unwrap().len() <= OUTPUT_BOUND);
         assert_eq!(Tail::default().stored(), None);
     }

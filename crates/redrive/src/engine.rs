@@ -19,6 +19,8 @@ mod exec;
 mod executor;
 mod explain;
 mod handler;
+#[cfg(feature = "http-call")]
+mod http_call;
 mod inline;
 mod maintenance;
 mod overrides;
@@ -40,6 +42,9 @@ use inline::Desk;
 use maintenance::ClockWatch;
 use policies::Policies;
 
+/// The store's own words: `NewJob`, `JobId`, `DeadLetter`, `enqueue_in` and the rest.
+pub use redrive_store as store;
+
 pub use attempt::AttemptReport;
 pub use batch::{BatchContext, Item, ItemAnswer};
 pub use builder::{EngineBuilder, Retention};
@@ -53,6 +58,8 @@ pub use exec::CommandExecutor;
 pub use executor::{Executor, Running};
 pub use explain::{AttemptStory, Explanation};
 pub use handler::Reply;
+#[cfg(feature = "http-call")]
+pub use http_call::HttpExecutor;
 pub use inline::InlineRetry;
 pub use maintenance::Maintained;
 pub use overrides::{overrides_from_json, overrides_to_json};

@@ -9,6 +9,7 @@
 //! prompts are as if redrive were not there, and the time limit finds its children by their parents.
 
 mod family;
+mod leftovers;
 mod pump;
 mod relay;
 mod spec;
@@ -117,6 +118,12 @@ pub async fn run_command(spec: &CommandSpec, around: &Surroundings, wiring: Wiri
     }
     if around.cancel.as_ref().is_some_and(crate::Cancel::is_cancelled) {
         return told(End::Cancelled, began, Heard::default());
+    }
+    if around.after_a_crash {
+        let ended = leftovers::end(around);
+        if ended > 0 {
+            tracing::warn!(job = around.job_id, ended, "what a lost attempt had left running was ended");
+        }
     }
     let group = if wiring.inherit_stdin && has_terminal() { Group::Ours } else { Group::Own };
     let mut child = match command(spec, around, wiring.inherit_stdin, group).spawn() {
@@ -235,20 +242,16 @@ fn has_terminal() -> bool {
 }
 
 fn command(spec: &CommandSpec, around: &Surroundings, inherit_stdin: bool, group: Group) -> Command {
-    let mut command = match spec.umask.filter(|umask| Some(*umask) != current_umask()) {
+    let mut argv = spec.argv.iter().map(OsString::as_os_str);
+    let mut command;
+    if let Some(umask) = spec.umask.filter(|umask| Some(*umask) != current_umask()) {
         // Set by a shell that then becomes the command; the command itself is never text to it.
-        Some(umask) => {
-            let mut shell = Command::new("/bin/sh");
-            shell.args(["-c", "umask \"$1\" && shift && exec \"$@\"", "sh"]).arg(format!("{umask:04o}"));
-            shell.args(&spec.argv);
-            shell
-        }
-        None => {
-            let mut command = Command::new(spec.argv.first().cloned().unwrap_or_default());
-            command.args(spec.argv.iter().skip(1));
-            command
-        }
-    };
+        command = Command::new("/bin/sh");
+        command.args(["-c", "umask \"$1\" && shift && exec \"$@\"", "sh"]).arg(format!("{umask:04o}"));
+    } else {
+        command = Command::new(argv.next().unwrap_or_default());
+    }
+    command.args(argv);
     if let Some(cwd) = &spec.cwd {
         command.current_dir(cwd);
     }

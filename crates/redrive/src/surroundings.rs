@@ -29,6 +29,8 @@ pub struct Surroundings {
     pub timeout: Option<Duration>,
     /// Ends the attempt.
     pub cancel: Option<Cancel>,
+    /// An earlier attempt was lost with its worker: what it may have left running is ended first.
+    pub after_a_crash: bool,
 }
 
 impl Surroundings {

@@ -95,7 +95,7 @@ async fn an_answer_is_told_with_all_it_says() {
     assert_eq!((busy.exit_code, busy.process_exit_code()), (None, 1));
     let slow = call(&spec, &first()).await;
     assert_eq!(failure(&slow).cause, Cause::RateLimit);
-    assert_eq!(evidence(&slow).retry_after, Some(Duration::from_secs(120)));
+    assert_eq!(evidence(&slow).retry_after, Some(Duration::from_mins(2)));
     let wrong = call(&spec, &first()).await;
     assert_eq!(
         (failure(&wrong).cause, wrong.stdout_tail.as_deref()),

@@ -30,7 +30,9 @@ pub(super) fn check(connection: &Connection) -> Result<CheckReport, StoreError> 
         let mut rows = statement.query([])?;
         let mut told = 0;
         while let Some(row) = rows.next()? {
-            let what: String = row.get(0)?;
+            // A damaged row may have no words for what is wrong with it.
+            let what = row.get::<_, Option<String>>(0).ok().flatten();
+            let what = what.unwrap_or_else(|| "a row that cannot be read".to_owned());
             if what == "ok" {
                 continue;
             }

@@ -4,12 +4,14 @@
 //! finishes the last few pages itself between two commits; then the next commit begins at the journal's start and
 //! overwrites it, which costs half of what growing it would.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
+
+use crate::error::{StoreError, Trouble};
 
 /// From so many pages on that wait in the journal it is copied: 8 MiB.
 const BEGIN_PAGES: i64 = 2_048;
@@ -22,6 +24,8 @@ pub(super) struct Checkpoints {
     since_look: u32,
     ask: Option<SyncSender<()>>,
     nearly_done: Arc<AtomicBool>,
+    /// The first failure of the disk. A sync that failed once may lie the next time, so it is never tried again.
+    failure: Arc<OnceLock<StoreError>>,
     warned: bool,
     thread: Option<JoinHandle<()>>,
 }
@@ -31,24 +35,42 @@ impl Checkpoints {
     pub(super) fn start(connection: Connection) -> std::io::Result<Checkpoints> {
         let (ask, asked) = sync_channel(1);
         let nearly_done = Arc::new(AtomicBool::new(false));
-        let tell = Arc::clone(&nearly_done);
+        let failure = Arc::new(OnceLock::new());
+        let (tell, failed) = (Arc::clone(&nearly_done), Arc::clone(&failure));
         let thread = std::thread::Builder::new()
             .name("redrive-checkpoint".to_owned())
-            .spawn(move || copy(&connection, &asked, &tell))?;
-        Ok(Checkpoints { since_look: 0, ask: Some(ask), nearly_done, warned: false, thread: Some(thread) })
+            .spawn(move || copy(&connection, &asked, &tell, &failed))?;
+        Ok(Checkpoints {
+            since_look: 0,
+            ask: Some(ask),
+            nearly_done,
+            failure,
+            warned: false,
+            thread: Some(thread),
+        })
+    }
+
+    /// How the disk failed under a checkpoint, if it did.
+    pub(super) fn failure(&self) -> Option<&StoreError> {
+        self.failure.get()
     }
 
     /// Called by the writer between two commits.
     pub(super) fn tidy(&mut self, connection: &Connection) {
+        if self.failure.get().is_some() {
+            return;
+        }
         if self.nearly_done.swap(false, Ordering::AcqRel) {
-            journal(connection, "PRAGMA wal_checkpoint(PASSIVE)");
+            journal(connection, "PRAGMA wal_checkpoint(PASSIVE)", &self.failure);
         }
         self.since_look += 1;
         if self.since_look < LOOK_EVERY {
             return;
         }
         self.since_look = 0;
-        let Some((pages, copied)) = journal(connection, "PRAGMA wal_checkpoint(NOOP)") else { return };
+        let Some((pages, copied)) = journal(connection, "PRAGMA wal_checkpoint(NOOP)", &self.failure) else {
+            return;
+        };
         if pages >= TOO_LONG_PAGES && !self.warned {
             tracing::warn!(pages, "the journal is not reused: somebody reads an old state of the store");
         }
@@ -71,16 +93,25 @@ impl Checkpoints {
     }
 }
 
-fn copy(connection: &Connection, asked: &Receiver<()>, nearly_done: &AtomicBool) {
-    while asked.recv().is_ok() {
-        if journal(connection, "PRAGMA wal_checkpoint(PASSIVE)").is_some() {
+fn copy(
+    connection: &Connection,
+    asked: &Receiver<()>,
+    nearly_done: &AtomicBool,
+    failure: &OnceLock<StoreError>,
+) {
+    while asked.recv().is_ok() && failure.get().is_none() {
+        if journal(connection, "PRAGMA wal_checkpoint(PASSIVE)", failure).is_some() {
             nearly_done.store(true, Ordering::Release);
         }
     }
 }
 
 /// Runs a checkpoint of that kind: how many pages the journal has, and how many of them are in the main file.
-fn journal(connection: &Connection, pragma: &'static str) -> Option<(i64, i64)> {
+fn journal(
+    connection: &Connection,
+    pragma: &'static str,
+    failure: &OnceLock<StoreError>,
+) -> Option<(i64, i64)> {
     let run = || {
         connection
             .prepare_cached(pragma)?
@@ -89,8 +120,13 @@ fn journal(connection: &Connection, pragma: &'static str) -> Option<(i64, i64)> 
     match run() {
         Ok(pages) => Some(pages),
         Err(error) => {
-            // The commit path meets the same disk and says so to those who wait; the journal keeps everything.
+            // The journal keeps everything. On a full disk the next one may succeed; after a failure there is no next one.
             tracing::warn!(%error, "a checkpoint failed");
+            let error = StoreError::from(error);
+            if matches!(error.trouble(), Trouble::Broken(_)) {
+                // Another one was first: one is enough.
+                let _known = failure.set(error);
+            }
             None
         }
     }

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -29,9 +29,23 @@ pub(super) fn open(path: &Path, create: bool, durability: Durability) -> Result<
         _ => Path::new("."),
     };
     refuse_network_filesystem(path, directory)?;
+    refuse_read_only_filesystem(path, directory)?;
     let fresh = match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => return Err(cannot(path, "it is a directory")),
-        Ok(found) => found.len() == 0,
+        Ok(found) if found.len() == 0 => {
+            // A database is written before its journal, so an empty one with a journal has lost what it held: SQLite would
+            // throw the journal away. Looked at again, since another process may be making it right now.
+            let holds = |path: &Path| path.metadata().is_ok_and(|found| found.len() > 0);
+            if holds(&beside(path, "-wal")) && !holds(path) {
+                return Err(Trouble::OrphanedJournal(path.to_owned()).into());
+            }
+            true
+        }
+        // Less than the smallest page: SQLite would take it for an empty database and write over it.
+        Ok(found) if found.len() < 512 => {
+            return Err(Trouble::Corrupt(format!("{} is not a database", path.display())).into());
+        }
+        Ok(_) => false,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             if beside(path, "-wal").metadata().is_ok_and(|journal| journal.len() > 0) {
                 return Err(Trouble::OrphanedJournal(path.to_owned()).into());
@@ -50,12 +64,19 @@ pub(super) fn open(path: &Path, create: bool, durability: Durability) -> Result<
         Err(error) => return Err(cannot(path, &error.to_string())),
     };
     let mut connection = connect(path, durability)?;
-    let prepared = prepare(path, &mut connection, fresh);
-    prepared.map_err(|error| match error.trouble() {
-        Trouble::Database(why) => cannot(path, why),
-        _ => error,
-    })?;
-    Ok(connection)
+    let began = Instant::now();
+    loop {
+        let Err(error) = prepare(path, &mut connection, fresh) else { return Ok(connection) };
+        match error.trouble() {
+            // When several make the store at once, SQLite refuses the change of its journal to all but one of them without
+            // waiting: whoever looks again finds it done.
+            Trouble::Busy { .. } if began.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(1))
+            }
+            Trouble::Database(why) => return Err(cannot(path, why)),
+            _ => return Err(error),
+        }
+    }
 }
 
 fn prepare(path: &Path, connection: &mut Connection, fresh: bool) -> Result<(), StoreError> {
@@ -166,6 +187,17 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
+}
+
+/// Even reading needs the journal's index beside the store, and SQLite would only say that it cannot open something.
+fn refuse_read_only_filesystem(path: &Path, directory: &Path) -> Result<(), StoreError> {
+    match rustix::fs::statvfs(directory) {
+        Ok(found) if found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) => {
+            let why = format!("{} is on a filesystem that is mounted read-only", path.display());
+            Err(Trouble::ReadOnly(why).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Filesystems on which SQLite's locks or its shared memory do not work between machines.

@@ -18,6 +18,7 @@ use rusqlite::Connection;
 use super::batch::{Batch, Memory};
 use super::checkpoint::Checkpoints;
 use super::reserve::Reserve;
+use super::store_file::StoreFile;
 use crate::error::{StoreError, Trouble};
 
 /// The most operations in one transaction.
@@ -90,6 +91,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn start(
         connection: Connection,
+        file: StoreFile,
         checkpoints: Checkpoints,
         reserve: Reserve,
     ) -> std::io::Result<Writer> {
@@ -97,6 +99,7 @@ impl Writer {
         let waiting = Arc::new(AtomicUsize::new(0));
         let desk = Desk {
             connection,
+            file,
             memory: Memory::default(),
             data_version: None,
             parked: Vec::new(),
@@ -141,6 +144,7 @@ impl Writer {
 /// What the writing thread has before it.
 struct Desk {
     connection: Connection,
+    file: StoreFile,
     memory: Memory,
     data_version: Option<i64>,
     parked: Vec<Box<dyn Operation>>,
@@ -235,6 +239,12 @@ impl Desk {
         if group.is_empty() && !awake {
             return;
         }
+        if self.broken.is_none()
+            && let Some(error) = self.checkpoints.failure()
+        {
+            tracing::error!(%error, "the store writes no more");
+            self.broken = Some(error.clone());
+        }
         if let Some(broken) = &self.broken {
             let broken = broken.clone();
             for operation in group.into_iter().chain(self.parked.drain(..)) {
@@ -274,6 +284,7 @@ impl Desk {
     }
 
     fn attempt(&mut self, group: &mut [Box<dyn Operation>]) -> Result<Vec<bool>, StoreError> {
+        self.file.is_still_there()?;
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         if self.others_wrote() {
             self.memory.others_wrote();

@@ -95,8 +95,7 @@ pub(super) async fn run(running: &Running, work: &dyn Work) -> Result<Ending, En
 
 /// Carries out the work under its limits: its own time, the job's deadline, whoever asks it to end.
 async fn execute(running: &Running, work: &dyn Work, began: Instant) -> Ran {
-    let begun = catch_unwind(AssertUnwindSafe(|| work.begin(running.clone())));
-    let mut careful = match begun {
+    let mut careful = match catch_unwind(AssertUnwindSafe(|| work.begin(running.clone()))) {
         Ok(inner) => Careful::new(inner, running),
         Err(panic) => return Ran::Panicked(panic_message(panic)),
     };

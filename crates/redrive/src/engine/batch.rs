@@ -197,8 +197,7 @@ pub(super) async fn run(batch: Arc<dyn Batch>, running: Vec<Running>, words: Vec
     let running: Vec<Running> = items.iter().map(|(running, _)| running.clone()).collect();
     let Some(first) = running.first() else { return };
     let began = Instant::now();
-    let begun = catch_unwind(AssertUnwindSafe(|| batch.begin(&running)));
-    let (unreadable, answered) = match begun {
+    let (unreadable, answered) = match catch_unwind(AssertUnwindSafe(|| batch.begin(&running))) {
         Ok((unreadable, work)) => (unreadable, execute(first, &running, work).await),
         Err(panic) => (Vec::new(), Answered::Failed(Box::new(panicked(panic_message(panic))))),
     };

@@ -36,6 +36,10 @@ pub enum EngineError {
     /// An event that nobody knows.
     #[error("there is no event {0}")]
     UnknownEvent(String),
+    /// No client for HTTP calls can be made.
+    #[cfg(feature = "http-call")]
+    #[error("no client for HTTP calls can be made")]
+    HttpClient(#[source] reqwest::Error),
     /// What is imported cannot be read, or what is exported cannot be written.
     #[error("reading or writing the events failed")]
     Io(#[from] std::io::Error),

@@ -5,12 +5,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use redrive_policy::{Cause, Verdict};
-
+use super::handler::unreadable;
 use super::{Executor, Running};
 use crate::exec::{CommandSpec, DEFAULT_GRACE, Wiring, run_command};
-use crate::outcome::{Evidence, Executed, Outcome};
-use crate::surroundings::Surroundings;
+use crate::outcome::{Executed, Outcome};
 
 /// Runs the command that a job's payload describes; see [`CommandSpec::to_payload`].
 ///
@@ -43,15 +41,9 @@ impl Executor for CommandExecutor {
     fn execute<'a>(&'a self, running: &'a Running) -> Pin<Box<dyn Future<Output = Executed> + Send + 'a>> {
         Box::pin(async move {
             match CommandSpec::from_payload(&running.job.payload) {
-                Ok(spec) => run_command(&spec, &surroundings(running), (self.wiring)()).await,
+                Ok(spec) => run_command(&spec, &running.surroundings(), (self.wiring)()).await,
                 Err(error) => {
-                    let evidence = Evidence {
-                        said: Some((Cause::ValidationError, Verdict::Unsaid)),
-                        error_type: "PayloadError".to_owned(),
-                        message: error.to_string(),
-                        ..Evidence::default()
-                    };
-                    Executed::silent(Outcome::failed(evidence), Duration::ZERO)
+                    Executed::silent(Outcome::failed(unreadable(&error.to_string())), Duration::ZERO)
                 }
             }
         })
@@ -60,18 +52,6 @@ impl Executor for CommandExecutor {
     fn leeway(&self) -> Duration {
         // It keeps to the limit itself: asks, and kills after a grace.
         DEFAULT_GRACE + Duration::from_secs(5)
-    }
-}
-
-/// What an attempt tells the work that it carries out.
-pub(super) fn surroundings(running: &Running) -> Surroundings {
-    Surroundings {
-        hint: running.hint.clone(),
-        idempotency_key: Some(running.idempotency_key()),
-        fence: Some(running.token.fence.to_string()),
-        timeout: running.limit(),
-        cancel: Some(running.cancel().clone()),
-        ..Surroundings::new(running.job_id().to_string(), running.attempt)
     }
 }
 

@@ -17,6 +17,7 @@ use super::worker::Incarnation;
 use super::{Engine, EngineError};
 use crate::cancel::Cancel;
 use crate::outcome::Executed;
+use crate::surroundings::Surroundings;
 
 /// A future that somebody else owns.
 pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -126,6 +127,19 @@ impl Running {
         let job = &self.0.leased.job;
         let left = job.deadline_at.map(|deadline| deadline.since(self.0.engine.now()));
         [job.timeout, left].into_iter().flatten().min()
+    }
+
+    /// What a command or a call is told about the attempt that carries it out.
+    pub fn surroundings(&self) -> Surroundings {
+        Surroundings {
+            hint: self.hint.clone(),
+            idempotency_key: Some(self.idempotency_key()),
+            fence: Some(self.token.fence.to_string()),
+            timeout: self.limit(),
+            cancel: Some(self.cancel().clone()),
+            after_a_crash: self.crashes > 0,
+            ..Surroundings::new(self.job_id().to_string(), self.attempt)
+        }
     }
 
     pub(super) fn incarnation(&self) -> &Arc<Incarnation> {

@@ -110,7 +110,8 @@ pub(super) fn parse<T: DeserializeOwned>(payload: &[u8]) -> Result<T, Evidence> 
     }))
 }
 
-fn unreadable(why: &str) -> Evidence {
+/// What is known of a payload that cannot be read.
+pub(super) fn unreadable(why: &str) -> Evidence {
     Evidence {
         said: Some((Cause::ValidationError, Verdict::Unsaid)),
         error_type: "PayloadError".to_owned(),

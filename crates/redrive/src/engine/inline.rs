@@ -178,7 +178,7 @@ pub(super) struct Traces {
     pub(super) recoveries: Vec<(redrive_store::Timestamp, String, Duration)>,
 }
 
-impl<'a, F> InlineRetry<'a, F> {
+impl<F> InlineRetry<'_, F> {
     pub(super) async fn drive<Fut, T, E>(mut self) -> (Result<T, RetryError<E>>, Traces)
     where
         F: FnMut() -> Fut,
@@ -365,13 +365,13 @@ impl History {
         }
         tokio::select! {
             biased;
-            turn = ticket.turn() => match turn {
-                Some(turn) => self.turn = Some(turn),
-                None => {
+            turn = ticket.turn() => {
+                if turn.is_none() {
                     tracing::error!("the worker for retries in process is gone; the rest has no history");
                     self.ticket = None;
                 }
-            },
+                self.turn = turn;
+            }
             () = cancelled(cancel) => return false,
         }
         true

@@ -2,6 +2,7 @@
 //! that policy's version.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use redrive_policy::{Config, PRESETS, Policy};
 use redrive_store::Job;
@@ -13,12 +14,12 @@ use super::overrides::JobOverrides;
 #[derive(Debug, Clone)]
 pub(super) struct Named {
     pub(super) policy: Policy,
-    pub(super) version: String,
+    pub(super) version: Arc<str>,
 }
 
 impl Named {
     fn new(policy: Policy) -> Named {
-        let version = policy.version();
+        let version = Arc::from(policy.version());
         Named { policy, version }
     }
 }

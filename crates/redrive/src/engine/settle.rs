@@ -117,7 +117,7 @@ fn failed_attempt(
         output,
         decision: StoredDecision {
             record: record(decision, Lang::En, forced),
-            policy_version: named.version.clone(),
+            policy_version: named.version.to_string(),
             rule: Some(failure.rule.as_str().to_owned()),
             ja: record(decision, Lang::Ja, forced),
         },

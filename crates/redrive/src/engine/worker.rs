@@ -29,7 +29,7 @@ const LEASE_FOR: Duration = Duration::from_secs(30);
 /// How long what runs may take when the worker is asked to leave.
 const GRACE: Duration = Duration::from_secs(30);
 /// How long a worker that holds reserved jobs counts as present after it was seen last.
-const RESERVED_PRESENCE: Duration = Duration::from_secs(10);
+const RESERVED_PRESENCE: Duration = Duration::from_secs(8);
 /// How long one request for work may wait.
 const WAIT: Duration = Duration::from_secs(10);
 /// How many jobs run at a time.

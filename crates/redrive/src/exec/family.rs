@@ -33,8 +33,8 @@ pub(super) struct Family {
 
 /// What is known about one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Process {
-    pid: i32,
+pub(super) struct Process {
+    pub(super) pid: i32,
     parent: i32,
     group: i32,
     started: u64,
@@ -158,7 +158,7 @@ impl Process {
     }
 
     /// Signals this very process: the descriptor is taken first and its number looked at afterwards.
-    fn signal(self, signal: Signal) {
+    pub(super) fn signal(self, signal: Signal) {
         if let Some(pid) = Pid::from_raw(self.pid)
             && let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty())
             && look_at(self.pid).is_some_and(|now| self.is(&now))
@@ -169,7 +169,7 @@ impl Process {
 }
 
 /// Everybody, as `/proc` has it; nothing where there is none.
-fn processes() -> Option<Vec<Process>> {
+pub(super) fn processes() -> Option<Vec<Process>> {
     let entries = std::fs::read_dir("/proc").ok()?;
     let all: Vec<Process> =
         entries.filter_map(|entry| look_at(entry.ok()?.file_name().to_str()?.parse().ok()?)).collect();

@@ -11,7 +11,7 @@ use tokio::io::AsyncWrite;
 use tokio::time::{Instant, sleep};
 
 /// How long anything is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) fn sh(script: &str) -> CommandSpec {
     CommandSpec::new(["sh", "-c", script])
@@ -78,7 +78,7 @@ impl Sink {
 
     /// Waits for so many whole lines.
     pub(crate) async fn lines(&self, count: usize) -> Vec<String> {
-        self.until(|bytes| bytes.iter().filter(|byte| **byte == b'\n').count() >= count).await;
+        self.until(|bytes| bytes.split(|byte| *byte == b'\n').count() > count).await;
         String::from_utf8(self.bytes()).unwrap().lines().map(str::to_owned).collect()
     }
 }

@@ -132,7 +132,7 @@ impl Engine {
                 std::future::pending::<()>().await;
             };
             tokio::select! {
-                worked = worker.run(&shutdown) => if let Err(error) = worked {
+                ended = worker.run(&shutdown) => if let Err(error) = ended {
                     tracing::error!(%error, "the worker for retries in process ended");
                 },
                 () = leaves => {}

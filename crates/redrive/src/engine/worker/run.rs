@@ -26,7 +26,7 @@ use crate::hooks::guarded;
 /// How often a worker that waits for an end looks whether it has come.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How often, at the least, expired leases are looked for.
-const TIDY_EVERY: Duration = Duration::from_secs(5);
+const TIDY_EVERY: Duration = Duration::from_secs(1);
 /// How long attempts that were asked to end, and settlements of a worker that ends now, are waited for.
 const LAST_WAIT: Duration = Duration::from_secs(6);
 /// How long to wait before the store is asked again after trouble that may pass.
@@ -110,14 +110,14 @@ pub(super) async fn run(
         report: WorkerReport::default(),
         reached: false,
     };
-    let worked = run.work(receiver, shutdown).await;
+    let ended = run.work(receiver, shutdown).await;
     let report = run.report;
     drop(run);
     let store = worker.engine.store();
     if let Err(error) = store.unregister(worker.engine.now(), worker.id()).await {
         tracing::warn!(worker = %worker.id(), %error, "the worker could not sign off; its presence lapses by itself");
     }
-    worked.map(|()| report)
+    ended.map(|()| report)
 }
 
 impl<'a> Run<'a> {
@@ -152,7 +152,7 @@ impl<'a> Run<'a> {
             if self.reached || self.stage != Stage::Working {
                 // Whatever this request would bring is given back, uncounted.
                 leasing = None;
-                if self.slots.len() == 0 && self.settling.is_empty() {
+                if self.is_idle() {
                     return Ok(());
                 }
             }
@@ -167,25 +167,20 @@ impl<'a> Run<'a> {
                 }
                 (sent, settled) = next_settled(&mut self.settling), if !self.settling.is_empty() => {
                     self.settled(&sent, &settled?);
-                    if self.slots.len() == 0 && self.settling.is_empty() && looking.is_none() {
+                    if self.is_idle() && looking.is_none() {
                         looking = self.look();
                     }
                 }
                 leased = poll_some(&mut leasing), if leasing.is_some() => {
                     leasing = None;
-                    match leased {
-                        Ok(leased) if leased.is_empty() => {
-                            if self.slots.len() == 0 && self.settling.is_empty() && looking.is_none() {
-                                looking = self.look();
-                            }
-                        }
-                        Ok(leased) => self.start(leased),
-                        Err(error) if error.may_pass() => {
-                            tracing::warn!(%error, "asking for work waits for the store");
-                            troubled = true;
-                            calm_at.as_mut().reset(Instant::now() + TROUBLE_WAIT);
-                        }
-                        Err(error) => return Err(error.into()),
+                    let leased = passing(leased.map_err(EngineError::from), "asking for work")?;
+                    troubled = leased.is_none();
+                    if troubled {
+                        calm_at.as_mut().reset(Instant::now() + TROUBLE_WAIT);
+                    }
+                    self.start(leased.unwrap_or_default());
+                    if self.is_idle() && looking.is_none() {
+                        looking = self.look();
                     }
                 }
                 () = &mut calm_at, if troubled => troubled = false,
@@ -206,12 +201,7 @@ impl<'a> Run<'a> {
                 tidied = poll_some(&mut tidying), if tidying.is_some() => {
                     tidying = None;
                     next_tidy.as_mut().reset(Instant::now() + tidy_every);
-                    match tidied {
-                        Err(EngineError::Store(error)) if error.may_pass() => {
-                            tracing::warn!(%error, "tidying waits for the store");
-                        }
-                        other => other?,
-                    }
+                    passing(tidied, "tidying")?;
                 }
                 () = &mut next_tidy, if tidying.is_none() && self.stage == Stage::Working => {
                     tidying = Some(Box::pin(async move { engine.maintain(worker.id()).await.map(drop) }));
@@ -222,18 +212,17 @@ impl<'a> Run<'a> {
                 }
                 () = &mut ending_now, if self.stage != Stage::Over => self.give_back(patience.as_mut()),
                 () = &mut patience, if self.stage != Stage::Working => match self.stage {
-                    Stage::Draining => {
-                        self.stage = Stage::Asked;
-                        for (_, slot) in self.slots.iter() {
-                            slot.running.ask_to_end(Wish::Released);
-                        }
-                        patience.as_mut().reset(Instant::now() + LAST_WAIT);
-                    }
+                    Stage::Draining => self.ask_to_end(patience.as_mut()),
                     Stage::Asked => self.give_back(patience.as_mut()),
                     Stage::Working | Stage::Over => return Ok(()),
                 },
             }
         }
+    }
+
+    /// Nothing runs, and everything that ran is settled.
+    fn is_idle(&self) -> bool {
+        self.slots.len() == 0 && self.settling.is_empty()
     }
 
     fn ask_for(&self, free: usize) -> Boxed<'a, Result<Vec<LeasedJob>, StoreError>> {
@@ -289,12 +278,12 @@ impl<'a> Run<'a> {
     }
 
     fn start_one(&mut self, leased: LeasedJob, work: &Arc<dyn Work>) {
-        let (word, running) = self.occupy(leased, false);
-        let number = word.slot;
+        let (report, running) = self.occupy(leased, false);
+        let number = report.slot;
         let work = Arc::clone(work);
         let task = tokio::spawn(async move {
             let ended = attempt::run(&running, &*work).await;
-            word.send(ended.map(Some));
+            report.send(ended.map(Some));
         });
         if let Some(slot) = number.and_then(|number| self.slots.get_mut(number)) {
             slot.task = Some(task.abort_handle());
@@ -382,13 +371,8 @@ impl<'a> Run<'a> {
 
     /// Takes in a heartbeat's answer: whether it came through.
     fn beaten(&mut self, beat: Beat) -> Result<bool, EngineError> {
-        let renewals = match beat.renewed {
-            Ok(renewals) => renewals,
-            Err(error) if error.may_pass() => {
-                tracing::warn!(%error, "a heartbeat was lost");
-                return Ok(false);
-            }
-            Err(error) => return Err(error.into()),
+        let Some(renewals) = passing(beat.renewed.map_err(EngineError::from), "a heartbeat")? else {
+            return Ok(false);
         };
         for ((number, token), renewal) in beat.slots.into_iter().zip(renewals) {
             // The slot may have been freed, and taken by another job, since the heartbeat was sent.
@@ -427,6 +411,15 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// The grace is over.
+    fn ask_to_end(&mut self, mut patience: Pin<&mut Sleep>) {
+        self.stage = Stage::Asked;
+        for (_, slot) in self.slots.iter() {
+            slot.running.ask_to_end(Wish::Released);
+        }
+        patience.as_mut().reset(Instant::now() + LAST_WAIT);
+    }
+
     /// Lets go of everything at once.
     fn give_back(&mut self, mut patience: Pin<&mut Sleep>) {
         self.stage = Stage::Over;
@@ -456,6 +449,18 @@ struct Beat {
     slots: Vec<(usize, redrive_store::LeaseToken)>,
     sent_at: Duration,
     renewed: Result<Vec<Renewal>, StoreError>,
+}
+
+/// Trouble of the store that may pass is told and waited out; other trouble ends the worker.
+fn passing<T>(answer: Result<T, EngineError>, what: &str) -> Result<Option<T>, EngineError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(EngineError::Store(error)) if error.may_pass() => {
+            tracing::warn!(%error, "{what} waits for the store");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 async fn is_over(store: &dyn redrive_store::Store, job: JobId) -> Result<bool, StoreError> {

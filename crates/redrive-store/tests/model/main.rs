@@ -1,0 +1,127 @@
+//! Random commands against the store and against a small model of it, compared after every step (invariants I1–I3).
+//!
+//! The clock steps forward and back. One test runs on one handle, one alternates between two handles on one file. What the
+//! generator reaches is counted: a transition that never happened would be a hollow pass (I9).
+
+mod command;
+mod compare;
+#[path = "../given/mod.rs"]
+mod given;
+mod reference;
+mod step;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use redrive_store::{Durability, Sqlite, SqliteOptions};
+
+use command::{Command, commands};
+use reference::Reference;
+
+/// How often each transition happened, over all cases.
+type Reached = RefCell<BTreeMap<&'static str, u64>>;
+
+const CASES: u32 = 150;
+const STEPS: usize = 100;
+
+/// Everything that must have happened at least once.
+const TRANSITIONS: &[&str] = &[
+    "enqueued",
+    "duplicate",
+    "reserved",
+    "leased",
+    "leased past its deadline",
+    "found nothing",
+    "begun",
+    "begun twice",
+    "refused to begin",
+    "renewed",
+    "renewal lost",
+    "told to cancel",
+    "succeeded",
+    "retried",
+    "crashed",
+    "dead",
+    "snoozed",
+    "cancelled by its worker",
+    "released",
+    "stale",
+    "seized begun",
+    "seized unbegun",
+    "set free",
+    "redriven",
+    "not dead",
+    "redrive refused: duplicate",
+    "hurried",
+    "cancelled waiting",
+    "cancelled dead",
+    "cancel asked",
+    "worker came",
+    "worker left",
+    "letters purged",
+    "events pruned",
+    "clock back",
+];
+
+fn run_case(steps: &[Command], handles: usize, reached: &Reached) -> Result<(), TestCaseError> {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("redrive.db");
+    // What it means is looked at here, not how sure it is: the crash tests do that.
+    let options =
+        SqliteOptions { durability: Durability::RelaxedMayLoseAcknowledgedWork, ..Default::default() };
+    let stores: Vec<Sqlite> = (0..handles).map(|_| Sqlite::open(&path, options).unwrap()).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut reference = Reference::default();
+        for presence in [20_000, 50_000] {
+            step::run(&stores[0], &mut reference, &Command::Register { presence }).await?;
+        }
+        for (number, command) in steps.iter().enumerate() {
+            let store = &stores[number % handles];
+            let said = step::run(store, &mut reference, command).await?;
+            for name in said {
+                *reached.borrow_mut().entry(name).or_default() += 1;
+            }
+            // Another handle must see it at once.
+            let reader = &stores[(number + 1) % handles];
+            compare::compare(reader, &reference, number % 8 == 7 || number + 1 == steps.len())
+                .await
+                .map_err(|error| TestCaseError::fail(format!("after step {number} {command:?}: {error}")))?;
+        }
+        Ok(())
+    })
+}
+
+fn sweep(handles: usize, seed: [u8; 32]) {
+    let reached = Reached::default();
+    // A seed of its own: the same cases each time. A failure is shrunk and prints its commands.
+    let config =
+        Config { cases: CASES, failure_persistence: None, max_shrink_iters: 400, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
+    let outcome = runner.run(&commands(STEPS), |steps| run_case(&steps, handles, &reached));
+    if let Err(failure) = outcome {
+        panic!("{failure}");
+    }
+    let reached = reached.into_inner();
+    println!("{CASES} cases of up to {STEPS} commands on {handles} handle(s) reached:");
+    for (name, times) in &reached {
+        println!("{times:7} {name}");
+    }
+    for name in TRANSITIONS {
+        assert!(reached.contains_key(name), "the generator never reached: {name}");
+    }
+}
+
+/// R-D1, R-D2, R-D6, R-D8, R-E1, reliability rows 15 and 16
+#[test]
+fn the_store_does_what_the_model_does() {
+    sweep(1, *b"redrive's one handle, one model.");
+}
+
+/// Reliability row 12: two handles on one file, by turns, are one store.
+#[test]
+fn two_handles_do_what_the_model_does() {
+    sweep(2, *b"redrive's two handles, one model");
+}

@@ -1,0 +1,147 @@
+//! The fixed script that is killed again and again: a few hundred operations of every kind, some of them by several
+//! callers at once, so that group commits are cut, too.
+
+use std::sync::Arc;
+
+use redrive_policy::Cause;
+use redrive_store::{
+    DeadLetters, Ending, Events, Housekeeping, JobId, Jobs, LeaseRequest, LeasedJob, Leases, LetterFilter,
+    NewEvent, NewJob, Redriven, Settled, Settlement, Sqlite, Timestamp, Workers,
+};
+use tokio::task::JoinSet;
+
+use crate::given::{LEASE, SECOND, at, cancelled, dead, released, retry, success, wants};
+use crate::journal::Journal;
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Script {
+    /// Each run of the script on one store has an hour of its own, so that leases of the run before have expired.
+    pub(crate) hour: i64,
+    pub(crate) rounds: i64,
+    pub(crate) payload_bytes: usize,
+}
+
+impl Script {
+    fn now(self, round: i64) -> Timestamp {
+        at(self.hour * 3_600_000 + round * 1_000)
+    }
+
+    pub(crate) async fn run(self, store: &Arc<Sqlite>, journal: &Arc<Journal>) {
+        let worker = store.register(self.now(0), "script".to_owned(), SECOND * 3_000).await.unwrap();
+        for seized in store.seize_expired(self.now(0), worker, LEASE, 1_000).await.unwrap() {
+            let ending = if seized.begun { retry(self.now(0)) } else { released() };
+            settle(store, journal, self.now(0), &seized.leased, ending).await;
+        }
+        for round in 0..self.rounds {
+            self.bring_work(store, journal, round).await;
+            let now = self.now(round);
+            let mut leased = store.lease(now, wants(worker, &["a", "b"], 6)).await.unwrap();
+            leased.iter().for_each(|leased| journal.begun(leased.token));
+            let request = LeaseRequest { begin: false, ..wants(worker, &["a", "b"], 3) };
+            let later = store.lease(now, request).await.unwrap();
+            let tokens = later.iter().map(|leased| leased.token).collect();
+            store.begin(now, tokens).await.unwrap();
+            later.iter().for_each(|leased| journal.begun(leased.token));
+            leased.extend(later);
+            let tokens = leased.iter().map(|leased| leased.token).collect();
+            store.renew(now, worker, SECOND * 3_000, tokens).await.unwrap();
+            self.settle_all(store, journal, now, leased).await;
+            self.look_after(store, journal, now, round).await;
+        }
+    }
+
+    /// Several callers at once.
+    async fn bring_work(self, store: &Arc<Sqlite>, journal: &Arc<Journal>, round: i64) {
+        let mut callers = JoinSet::new();
+        for caller in 0..4_usize {
+            let (store, journal, now) = (Arc::clone(store), Arc::clone(journal), self.now(round));
+            callers.spawn(async move {
+                let kind = if caller % 2 == 0 { "a" } else { "b" };
+                let new = NewJob {
+                    caller_id: Some(format!("{round}-{caller}")),
+                    unique_key: (caller == 3).then(|| format!("{}-{round}", self.hour)),
+                    priority: i32::try_from(caller).unwrap(),
+                    ..NewJob::new(kind, vec![7; self.payload_bytes])
+                };
+                let added = store.enqueue(now, vec![new; if caller == 0 { 3 } else { 1 }]).await.unwrap();
+                added.into_iter().for_each(|one| journal.enqueued(one.id));
+                let event =
+                    NewEvent { event_type: "note".into(), source: "script".into(), ..NewEvent::default() };
+                let told = store.append(now, vec![event]).await.unwrap();
+                journal.event(&told[0].1);
+            });
+        }
+        callers.join_all().await;
+    }
+
+    async fn settle_all(
+        self,
+        store: &Arc<Sqlite>,
+        journal: &Arc<Journal>,
+        now: Timestamp,
+        leased: Vec<LeasedJob>,
+    ) {
+        let mut callers = JoinSet::new();
+        for leased in leased {
+            let (store, journal) = (Arc::clone(store), Arc::clone(journal));
+            callers.spawn(async move {
+                let ending = match (leased.token.job.0 + i64::from(leased.attempt)) % 7 {
+                    0 => retry(now.after(SECOND)),
+                    1 => dead(Cause::Network, "scripted"),
+                    2 => Ending::Snoozed { run_at: now.after(SECOND), held_for: None },
+                    3 => released(),
+                    4 => cancelled(),
+                    _ => success(),
+                };
+                settle(&store, &journal, now, &leased, ending).await;
+            });
+        }
+        callers.join_all().await;
+    }
+
+    async fn look_after(self, store: &Sqlite, journal: &Journal, now: Timestamp, round: i64) {
+        let letters = store.letters(LetterFilter::default(), 2).await.unwrap();
+        let ids: Vec<JobId> = letters.iter().map(|letter| letter.id).collect();
+        let told = store.redrive(now, ids.clone(), "redriven").await.unwrap();
+        for (id, told) in ids.into_iter().zip(told) {
+            if told == Redriven::Ready {
+                journal.redriven(id);
+            }
+        }
+        if round % 4 == 3 {
+            // Nothing is old enough to go; looking for it is a write all the same.
+            store.prune(now, at(-1), at(-1), 100).await.unwrap();
+        }
+    }
+
+    /// Takes everything that is left to its end.
+    pub(crate) async fn drain(self, store: &Arc<Sqlite>, journal: &Arc<Journal>) {
+        let worker = store.register(self.now(0), "drain".to_owned(), SECOND * 3_000).await.unwrap();
+        for round in self.rounds..self.rounds + 1_000 {
+            let now = self.now(round);
+            let leased = store.lease(now, wants(worker, &["a", "b"], 100)).await.unwrap();
+            if leased.is_empty() && !store.unfinished(Vec::new(), Vec::new()).await.unwrap() {
+                return;
+            }
+            for leased in leased {
+                journal.begun(leased.token);
+                settle(store, journal, now, &leased, success()).await;
+            }
+        }
+        panic!("it never ends");
+    }
+}
+
+async fn settle(store: &Sqlite, journal: &Journal, now: Timestamp, leased: &LeasedJob, ending: Ending) {
+    let how = match &ending {
+        Ending::Succeeded { .. } => "succeeded",
+        Ending::Retry { .. } => "retry",
+        Ending::Dead { .. } => "dead",
+        Ending::Snoozed { .. } => "snoozed",
+        Ending::Cancelled { .. } => "cancelled",
+        Ending::Released { .. } => "released",
+    };
+    let settled = store.settle(now, vec![Settlement { token: leased.token, ending }]).await.unwrap();
+    assert!(matches!(settled[0], Settled::Done { .. }), "{:?} was stale", leased.token);
+    journal.settled(leased.token, how);
+}
