@@ -7,6 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const DAY_MS: i64 = 86_400_000;
+/// The beginning of year 0 and the end of year 9999.
+const FIRST_WRITTEN: i64 = -62_167_219_200_000;
+const LAST_WRITTEN: i64 = 253_402_300_799_999;
 
 /// A point in time, to the millisecond.
 ///
@@ -88,7 +91,9 @@ fn days_of_civil(year: i64, month: i64, day: i64) -> i64 {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day, hour, minute, second, millis) = self.civil();
+        // A text has four digits for the year. What lies beyond, such as "never", is written as the last moment that has.
+        let shown = Timestamp(self.0.clamp(FIRST_WRITTEN, LAST_WRITTEN));
+        let (year, month, day, hour, minute, second, millis) = shown.civil();
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
     }
 }
@@ -212,6 +217,19 @@ mod tests {
             "2025-01-01T1:2:3:4Z",
         ] {
             assert_eq!(bad.parse::<Timestamp>(), Err(BadTimestamp), "{bad}");
+        }
+    }
+
+    /// R-E2: whatever a time is, its text is a time.
+    #[test]
+    fn a_time_beyond_all_calendars_has_a_text() {
+        for (millis, text) in [
+            (i64::MIN, "0000-01-01T00:00:00.000Z"),
+            (i64::MAX, "9999-12-31T23:59:59.999Z"),
+            (LAST_WRITTEN + 1, "9999-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(Timestamp(millis).to_string(), text);
+            assert!(text.parse::<Timestamp>().is_ok(), "{text}");
         }
     }
 

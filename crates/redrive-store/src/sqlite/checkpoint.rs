@@ -8,13 +8,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
+use super::open;
 use crate::error::{StoreError, Trouble};
 
 /// From so many pages on that wait in the journal it is copied: 8 MiB.
 const BEGIN_PAGES: i64 = 2_048;
+/// From this size on the journal is made to begin anew, with everybody else waiting for it: 32 MiB. Where several processes
+/// write, none of them ever finds a moment in which nobody has just written.
+const INSIST_PAGES: i64 = 8_192;
+/// How long others may keep us from it, and how long we let it be afterwards: ten times as long.
+const INSIST_FOR: Duration = Duration::from_millis(25);
+const INSIST_EVERY: Duration = Duration::from_millis(250);
 /// From this size on somebody keeps the journal from being reused: 256 MiB.
 const TOO_LONG_PAGES: i64 = 65_536;
 /// How many commits pass between two looks at the journal's size.
@@ -26,6 +34,7 @@ pub(super) struct Checkpoints {
     nearly_done: Arc<AtomicBool>,
     /// The first failure of the disk. A sync that failed once may lie the next time, so it is never tried again.
     failure: Arc<OnceLock<StoreError>>,
+    insisted: Option<Instant>,
     warned: bool,
     thread: Option<JoinHandle<()>>,
 }
@@ -45,6 +54,7 @@ impl Checkpoints {
             ask: Some(ask),
             nearly_done,
             failure,
+            insisted: None,
             warned: false,
             thread: Some(thread),
         })
@@ -56,7 +66,7 @@ impl Checkpoints {
     }
 
     /// Called by the writer between two commits.
-    pub(super) fn tidy(&mut self, connection: &Connection) {
+    pub(super) fn tidy(&mut self, connection: &mut Connection) {
         if self.failure.get().is_some() {
             return;
         }
@@ -75,12 +85,29 @@ impl Checkpoints {
             tracing::warn!(pages, "the journal is not reused: somebody reads an old state of the store");
         }
         self.warned = pages >= TOO_LONG_PAGES;
+        if pages >= INSIST_PAGES && self.insisted.is_none_or(|before| before.elapsed() >= INSIST_EVERY) {
+            self.insist(connection);
+            return;
+        }
         if pages - copied >= BEGIN_PAGES
             && let Some(ask) = &self.ask
         {
             // Full means that it is at it already.
             let _asked = ask.try_send(());
         }
+    }
+
+    /// Copies the rest while nobody else may write, so that the next commit, whoever's it is, begins at the journal's
+    /// start. A reader of an old state prevents it: then it is tried again later.
+    fn insist(&mut self, connection: &mut Connection) {
+        if let Err(error) = connection.busy_timeout(INSIST_FOR) {
+            tracing::warn!(%error, "the patience for a checkpoint could not be set");
+        }
+        journal(connection, "PRAGMA wal_checkpoint(RESTART)", &self.failure);
+        if let Err(error) = open::wait_for_locks(connection) {
+            tracing::warn!(%error, "the patience for commits could not be set");
+        }
+        self.insisted = Some(Instant::now());
     }
 
     pub(super) fn stop(&mut self) {

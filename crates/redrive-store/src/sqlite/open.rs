@@ -71,7 +71,7 @@ pub(super) fn open(path: &Path, create: bool, durability: Durability) -> Result<
             // When several make the store at once, SQLite refuses the change of its journal to all but one of them without
             // waiting: whoever looks again finds it done.
             Trouble::Busy { .. } if began.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(1))
+                std::thread::sleep(Duration::from_millis(1));
             }
             Trouble::Database(why) => return Err(cannot(path, why)),
             _ => return Err(error),
@@ -109,7 +109,7 @@ fn prepare(path: &Path, connection: &mut Connection, fresh: bool) -> Result<(), 
 pub(super) fn connect(path: &Path, durability: Durability) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(|error| why_not(path, error))?;
-    connection.busy_handler(Some(wait_a_little))?;
+    wait_for_locks(&mut connection)?;
     let synchronous = match durability {
         Durability::Full => "FULL",
         Durability::RelaxedMayLoseAcknowledgedWork => "NORMAL",
@@ -139,7 +139,7 @@ pub(super) fn connect_reader(path: &Path) -> Result<Connection, StoreError> {
             )
         })
         .map_err(|error| why_not(path, error))?;
-    connection.busy_handler(Some(wait_a_little))?;
+    wait_for_locks(&mut connection)?;
     connection
         .execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY;")?;
     keep_plans(&connection)?;
@@ -152,6 +152,11 @@ pub(super) fn connect_reader(path: &Path) -> Result<Connection, StoreError> {
 fn keep_plans(connection: &Connection) -> Result<(), StoreError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
+}
+
+/// Makes a connection wait for the locks of others.
+pub(super) fn wait_for_locks(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(Some(wait_a_little))
 }
 
 /// Waits for a lock: often at first, and with a little chance, so that several processes do not march in step.

@@ -194,7 +194,7 @@ impl Desk {
                 self.close(leftovers);
                 return;
             }
-            self.checkpoints.tidy(&self.connection);
+            self.checkpoints.tidy(&mut self.connection);
             self.reserve.look();
         }
     }

@@ -1,9 +1,12 @@
 //! One suite for every back end: plain functions over `dyn Store`, by noun. Each test ends with a clean `check`.
 //!
 //! A function that is not in the list below does not compile without a warning, so none is forgotten.
+// Test code outside of the test functions themselves: what goes wrong is a panic, what was found is printed.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod back_end;
 mod begin;
+mod close;
 mod dead_letter;
 mod enqueue;
 mod event;
@@ -61,7 +64,7 @@ macro_rules! suite {
             suite!(@ $back_end settle [
                 success_ends_the_job, a_stale_token_changes_nothing, the_same_twice_in_one_call,
                 snoozed_and_released_are_uncounted, retries_and_crashes_are_charged_apart,
-                a_retry_waits_for_its_time, a_hint_reaches_the_next_attempt_only, many_at_once,
+                a_retry_waits_for_its_time, a_time_beyond_all_calendars_is_read_back, a_hint_reaches_the_next_attempt_only, many_at_once,
             ]);
             suite!(@ $back_end seize [
                 what_expired_is_taken_over, what_never_began_is_not_counted, at_most_so_many,
@@ -95,6 +98,10 @@ macro_rules! suite {
             suite!(@ $back_end prune [
                 living_jobs_and_letters_keep_their_events, old_letters_go, a_round_is_bounded,
                 an_import_comes_back_after_it,
+            ]);
+            suite!(@ $back_end close [
+                afterwards_everything_is_refused, whoever_is_under_way_has_an_answer,
+                whoever_waits_is_answered,
             ]);
             suite!(@ $back_end status [
                 counters_follow_everything,

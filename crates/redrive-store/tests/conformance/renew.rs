@@ -53,7 +53,7 @@ pub(crate) async fn a_wish_to_cancel_is_told(given: &Given) {
 
 /// R-D2: a worker without a lease is present as long as it says so.
 pub(crate) async fn presence_lasts_longer(given: &Given) {
-    let minute = Duration::from_secs(60);
+    let minute = Duration::from_mins(1);
     let worker = given.store.register(at(0), "host:1".to_owned(), minute).await.unwrap();
     given.store.renew(at(50_000), worker, minute, Vec::new()).await.unwrap();
     let present = given.store.workers(at(109_999)).await.unwrap();

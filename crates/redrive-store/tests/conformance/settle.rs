@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use redrive_policy::Cause;
-use redrive_store::{Ending, EventStatus, JobState, LeaseRequest, LeaseToken, Output, Settled, Settlement};
+use redrive_store::{
+    Ending, EventStatus, JobState, LeaseRequest, LeaseToken, Output, Settled, Settlement, Timestamp,
+};
 
 use crate::back_end::Given;
 use crate::given::{
@@ -118,9 +120,9 @@ pub(crate) async fn retries_and_crashes_are_charged_apart(given: &Given) {
         hand.done(at(0), leased.token, retry_after(cause, at(0), None)).await;
         expected.0 += 1;
         if cause == Cause::Crashed {
-            expected.2 += 1
+            expected.2 += 1;
         } else {
-            expected.1 += 1
+            expected.1 += 1;
         }
         let record = hand.record(id).await;
         assert_eq!((record.attempts, record.retries, record.crashes), expected);
@@ -201,4 +203,22 @@ pub(crate) async fn many_at_once(given: &Given) {
         (lane.ready, lane.scheduled, lane.leased, lane.dead, lane.succeeded, lane.cancelled),
         (300, 200, 0, 100, 100, 100)
     );
+}
+
+/// R-E2, reliability row 30: a delay that overflows every calendar leaves an event that can be read, and a worker that
+/// can wait for it.
+pub(crate) async fn a_time_beyond_all_calendars_is_read_back(given: &Given) {
+    let hand = Hand(&*given.store);
+    let worker = hand.worker().await;
+    for never in [at(0).after(Duration::MAX), Timestamp::from_millis(300_000_000_000_000)] {
+        let id = hand.add(job("a")).await;
+        let leased = hand.take(at(0), worker, &["a"]).await;
+        hand.done(at(0), leased.token, retry(never)).await;
+        assert_eq!(hand.record(id).await.state, JobState::Ready { run_at: never, held_for: None });
+        let failed = hand.story(id).await.pop().unwrap();
+        assert_eq!(failed.error_info.map(|error| error.error_type).as_deref(), Some("TestError"));
+        assert!(failed.retry_info.is_some_and(|info| info.next_retry_at > Some(at(0))));
+        let request = LeaseRequest { wait: Duration::from_millis(20), ..wants(worker, &["a"], 1) };
+        assert!(given.store.lease(at(0), request).await.unwrap().is_empty());
+    }
 }

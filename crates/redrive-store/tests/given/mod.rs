@@ -112,7 +112,7 @@ pub(crate) struct Hand<'a>(pub(crate) &'a dyn Store);
 
 impl Hand<'_> {
     pub(crate) async fn worker(&self) -> WorkerId {
-        self.0.register(at(0), "test".to_owned(), Duration::from_secs(60)).await.unwrap()
+        self.0.register(at(0), "test".to_owned(), Duration::from_mins(1)).await.unwrap()
     }
 
     pub(crate) async fn add(&self, job: NewJob) -> JobId {

@@ -32,13 +32,13 @@ pub(crate) async fn compare(store: &Sqlite, model: &Reference, checked: bool) ->
 
 async fn compare_job(store: &Sqlite, id: JobId, known: &Known) -> Result<(), TestCaseError> {
     let record = store.job(id).await.unwrap();
-    let story = known.readable();
+    let left = known.readable();
     let filter = EventFilter { job: Some(id), order: Order::OldestFirst, ..EventFilter::default() };
     let events = store.events(filter, 10_000).await.unwrap();
     let told: Vec<_> = events.iter().map(|event| (event.event_type.as_str(), event.timestamp)).collect();
-    let expected: Vec<_> = story.iter().map(|told| (told.event_type, at(told.at))).collect();
+    let expected: Vec<_> = left.iter().map(|told| (told.event_type, at(told.at))).collect();
     prop_assert_eq!(told, expected, "the story of {}", id);
-    if known.is_over() && story.is_empty() {
+    if known.is_over() && left.is_empty() {
         prop_assert!(record.is_none(), "{id} is forgotten");
         return Ok(());
     }

@@ -2,6 +2,10 @@
 //!
 //! The clock steps forward and back. One test runs on one handle, one alternates between two handles on one file. What the
 //! generator reaches is counted: a transition that never happened would be a hollow pass (I9).
+//!
+//! The cases are the same each time. `REDRIVE_MODEL_CASES=5000` looks longer, `REDRIVE_MODEL_SEED=7` elsewhere.
+// Test code outside of the test functions themselves: what goes wrong is a panic, what was found is printed.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod command;
 mod compare;
@@ -94,18 +98,22 @@ fn run_case(steps: &[Command], handles: usize, reached: &Reached) -> Result<(), 
     })
 }
 
-fn sweep(handles: usize, seed: [u8; 32]) {
+fn sweep(handles: usize, mut seed: [u8; 32]) {
+    let told = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
+    let cases = told("REDRIVE_MODEL_CASES").unwrap_or(CASES);
+    if let Some(other) = told("REDRIVE_MODEL_SEED") {
+        seed[..4].copy_from_slice(&other.to_le_bytes());
+    }
     let reached = Reached::default();
     // A seed of its own: the same cases each time. A failure is shrunk and prints its commands.
-    let config =
-        Config { cases: CASES, failure_persistence: None, max_shrink_iters: 400, ..Config::default() };
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 400, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
     let outcome = runner.run(&commands(STEPS), |steps| run_case(&steps, handles, &reached));
     if let Err(failure) = outcome {
         panic!("{failure}");
     }
     let reached = reached.into_inner();
-    println!("{CASES} cases of up to {STEPS} commands on {handles} handle(s) reached:");
+    println!("{cases} cases of up to {STEPS} commands on {handles} handle(s) reached:");
     for (name, times) in &reached {
         println!("{times:7} {name}");
     }

@@ -86,24 +86,7 @@ pub(crate) async fn run(store: &Sqlite, model: &mut Reference, command: &Command
         }
         Command::RunNow(number) => {
             let Some(id) = pick(&ids, *number) else { return Ok(reached) };
-            let said = store.run_now(at(now), id).await.unwrap();
-            let known = model.jobs.get_mut(&id).unwrap();
-            let forgotten = known.readable().is_empty();
-            let expected = match &mut known.place {
-                Place::Ready { run_at, .. } => {
-                    *run_at = now;
-                    RunNow::Due
-                }
-                Place::Leased { .. } => RunNow::Running,
-                Place::Dead { .. } => RunNow::Dead,
-                Place::Ended if forgotten => RunNow::Unknown,
-                Place::Ended => RunNow::Ended,
-            };
-            prop_assert_eq!(said, expected);
-            if said == RunNow::Due {
-                model.tell(id, "manual_retry");
-                reached.push("hurried");
-            }
+            run_now(store, model, id, &mut reached).await?;
         }
         Command::Cancel(number) => {
             // Half of the time something that is running.
@@ -118,30 +101,7 @@ pub(crate) async fn run(store: &Sqlite, model: &mut Reference, command: &Command
             let Some(id) = pick(from, *number) else { return Ok(reached) };
             redrive(store, model, id, &mut reached).await?;
         }
-        Command::Prune { age, limit } => {
-            let before = now - age;
-            let gone = store.prune(at(now), at(before), at(before), *limit).await.unwrap();
-            let mut old: Vec<_> = model
-                .jobs
-                .iter()
-                .filter_map(|(id, known)| match known.place {
-                    Place::Dead { died_at, .. } if died_at < before => Some((died_at, *id)),
-                    _ => None,
-                })
-                .collect();
-            old.sort_unstable();
-            old.truncate(*limit as usize);
-            for (_, id) in &old {
-                model.jobs.get_mut(id).unwrap().place = Place::Ended;
-                model.tell(*id, "letter_expired");
-                reached.push("letters purged");
-            }
-            let events = model.prune(before, *limit as usize);
-            prop_assert_eq!(gone, (events, old.len() as u64));
-            if events > 0 {
-                reached.push("events pruned");
-            }
-        }
+        Command::Prune { age, limit } => prune(store, model, now - age, *limit, &mut reached).await?,
         Command::Append => {
             let event = NewEvent { event_type: "note".into(), source: "model".into(), ..NewEvent::default() };
             store.append(at(now), vec![event]).await.unwrap();
@@ -273,7 +233,8 @@ async fn renew(
     reached: &mut Reached,
 ) -> Outcome<()> {
     let now = model.now;
-    let Some(worker) = pick(&model.all_workers, token.fence.unsigned_abs() as usize) else { return Ok(()) };
+    let number = usize::try_from(token.fence).unwrap();
+    let Some(worker) = pick(&model.all_workers, number) else { return Ok(()) };
     let said = store.renew(at(now), worker, LEASE, vec![token]).await.unwrap()[0];
     if let Some(present) = model.workers.get_mut(&worker) {
         *present = Present { expires_at: now + LEASE_MS, lasts: LEASE_MS };
@@ -498,5 +459,58 @@ async fn redrive(store: &Sqlite, model: &mut Reference, id: JobId, reached: &mut
     known.redrives += 1;
     model.tell(id, "redriven");
     reached.push("redriven");
+    Ok(())
+}
+
+async fn run_now(store: &Sqlite, model: &mut Reference, id: JobId, reached: &mut Reached) -> Outcome<()> {
+    let said = store.run_now(at(model.now), id).await.unwrap();
+    let known = model.jobs.get_mut(&id).unwrap();
+    let forgotten = known.readable().is_empty();
+    let expected = match &mut known.place {
+        Place::Ready { run_at, .. } => {
+            *run_at = model.now;
+            RunNow::Due
+        }
+        Place::Leased { .. } => RunNow::Running,
+        Place::Dead { .. } => RunNow::Dead,
+        Place::Ended if forgotten => RunNow::Unknown,
+        Place::Ended => RunNow::Ended,
+    };
+    prop_assert_eq!(said, expected);
+    if said == RunNow::Due {
+        model.tell(id, "manual_retry");
+        reached.push("hurried");
+    }
+    Ok(())
+}
+
+async fn prune(
+    store: &Sqlite,
+    model: &mut Reference,
+    before: i64,
+    limit: u32,
+    reached: &mut Reached,
+) -> Outcome<()> {
+    let gone = store.prune(at(model.now), at(before), at(before), limit).await.unwrap();
+    let mut old: Vec<_> = model
+        .jobs
+        .iter()
+        .filter_map(|(id, known)| match known.place {
+            Place::Dead { died_at, .. } if died_at < before => Some((died_at, *id)),
+            _ => None,
+        })
+        .collect();
+    old.sort_unstable();
+    old.truncate(limit as usize);
+    for (_, id) in &old {
+        model.jobs.get_mut(id).unwrap().place = Place::Ended;
+        model.tell(*id, "letter_expired");
+        reached.push("letters purged");
+    }
+    let events = model.prune(before, limit as usize);
+    prop_assert_eq!(gone, (events, old.len() as u64));
+    if events > 0 {
+        reached.push("events pruned");
+    }
     Ok(())
 }

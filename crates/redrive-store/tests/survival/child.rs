@@ -16,6 +16,7 @@ fn does_what_it_is_told() {
     let Ok(task) = std::env::var("REDRIVE_TEST_TASK") else { return };
     let path = PathBuf::from(std::env::var_os("REDRIVE_TEST_STORE").unwrap());
     let journal = PathBuf::from(std::env::var_os("REDRIVE_TEST_JOURNAL").unwrap());
+    let sign = journal.with_extension("sign");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let journal = Arc::new(Journal::open(&journal));
@@ -39,6 +40,7 @@ fn does_what_it_is_told() {
             }
             "flood" | "flood-relaxed" => flood(&store, &journal).await,
             "mixed" => processes::mixed(&store, &journal, number).await,
+            "hold" => processes::hold(&store, &journal, &sign).await,
             "add-one" => {
                 journal.enqueued(Hand(&*store).add(NewJob::new("a", "x")).await);
             }
@@ -59,7 +61,7 @@ async fn flood(store: &Arc<Sqlite>, journal: &Arc<Journal>) {
         let (store, journal) = (Arc::clone(store), Arc::clone(journal));
         callers.spawn(async move {
             loop {
-                let added = store.enqueue(at(0), vec![NewJob::new("a", vec![7; 300])]).await.unwrap();
+                let added = store.enqueue(at(0), vec![NewJob::new("a", vec![7; 3_000])]).await.unwrap();
                 journal.enqueued(added[0].id);
             }
         });

@@ -223,9 +223,9 @@ fn flipped_bytes_never_panic_or_hang() {
                 Ok(true) => unhurt += 1,
                 Ok(false) => unclean += 1,
                 Err(error) => match error.trouble() {
-                    Trouble::Corrupt(_) => corrupt += 1,
                     // The header is where it says what it is, and the schema is text.
-                    Trouble::Database(_)
+                    Trouble::Corrupt(_)
+                    | Trouble::Database(_)
                     | Trouble::Foreign(_)
                     | Trouble::NewerSchema { .. }
                     | Trouble::Open { .. } => corrupt += 1,

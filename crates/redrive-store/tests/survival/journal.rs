@@ -157,3 +157,20 @@ impl Acknowledged {
         store.status(at(0)).await.unwrap();
     }
 }
+
+/// I9: the checker itself sees what is lost, and what was settled though it is not.
+#[tokio::test]
+async fn a_journal_that_says_more_than_the_store_is_seen_through() {
+    let home = tempfile::tempdir().unwrap();
+    let store =
+        Sqlite::open(&home.path().join("redrive.db"), redrive_store::SqliteOptions::default()).unwrap();
+    let id = Hand(&store).add(crate::given::job("a")).await;
+    let path = home.path().join("journal");
+    let journal = Journal::open(&path);
+    journal.enqueued(id);
+    assert!(Acknowledged::read(&path).missing(&store).await.is_empty());
+    journal.enqueued(JobId(99));
+    journal.event("EVT-20261115-110332-00002a");
+    journal.settled(LeaseToken { job: id, fence: 1 }, "succeeded");
+    assert_eq!(Acknowledged::read(&path).missing(&store).await.len(), 3);
+}

@@ -2,6 +2,8 @@
 //!
 //! Real child processes (this binary, run again as [`child`]), real signals, real filesystems. Whatever a child was told
 //! is done, it writes into a journal outside of the store; afterwards the store is opened and held against that journal.
+// Test code outside of the test functions themselves: what goes wrong is a panic, what was found is printed.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod bounds;
 mod child;

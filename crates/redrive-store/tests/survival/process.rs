@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// The longest that any child may take.
-const MOST: Duration = Duration::from_secs(120);
+const MOST: Duration = Duration::from_mins(2);
 
 /// A child in a process group of its own, killed with all that belongs to it when this is dropped.
 pub(crate) struct Process(Child);

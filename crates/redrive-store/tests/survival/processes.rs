@@ -149,3 +149,54 @@ fn several_handles_make_the_same_store_at_once() {
         assert_eq!(ids.len(), 1, "round {round}: two stores were made");
     }
 }
+
+/// The child's side: takes a job, and settles it when a file appears.
+pub(crate) async fn hold(store: &Arc<Sqlite>, journal: &Arc<Journal>, sign: &std::path::Path) {
+    let worker = Hand(&**store).worker().await;
+    let leased = Hand(&**store).take(at(0), worker, &["a"]).await;
+    journal.begun(leased.token);
+    while !sign.exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let settled = Hand(&**store).settle(at(0), leased.token, success()).await;
+    if settled != Settled::Stale {
+        journal.settled(leased.token, "succeeded");
+    }
+}
+
+/// Reliability row 18: a process is stopped beyond its lease. Others go on without it, and when it wakes, what it has to say
+/// changes nothing.
+#[test]
+fn a_process_that_slept_beyond_its_lease_settles_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let (path, journal) = (home.path().join("redrive.db"), home.path().join("journal"));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = Sqlite::open(&path, SqliteOptions::default()).unwrap();
+        let hand = Hand(&store);
+        let id = hand.add(NewJob::new("a", "x")).await;
+        let mut sleeper = Process::spawn(&mut child("hold", &path, &journal));
+        let began = std::time::Instant::now();
+        while Acknowledged::read(&journal).begun.is_empty() {
+            assert!(sleeper.is_running() && began.elapsed() < SECOND * 60, "it never took the job");
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        sleeper.signal("-STOP");
+        let reaper = hand.worker().await;
+        let seized = store.seize_expired(at(31_000), reaper, SECOND * 30, 9).await.unwrap();
+        assert_eq!(seized.len(), 1);
+        hand.done(at(31_000), seized[0].leased.token, retry(at(31_000))).await;
+        let again = hand.take(at(31_000), reaper, &["a"]).await;
+        let before = hand.everything().await;
+        std::fs::write(home.path().join("journal.sign"), "").unwrap();
+        sleeper.signal("-CONT");
+        assert!(sleeper.end().success());
+        assert!(Acknowledged::read(&journal).settled.is_empty(), "the sleeper settled");
+        // It came and went as a worker; the job is as it was.
+        let after = hand.everything().await;
+        assert_eq!((before.1, before.2), (after.1, after.2));
+        hand.done(at(31_001), again.token, success()).await;
+        assert_eq!(hand.types(id).await.len(), 5);
+        hand.clean().await;
+    });
+}

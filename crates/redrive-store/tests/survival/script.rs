@@ -36,12 +36,16 @@ impl Script {
             self.bring_work(store, journal, round).await;
             let now = self.now(round);
             let mut leased = store.lease(now, wants(worker, &["a", "b"], 6)).await.unwrap();
-            leased.iter().for_each(|leased| journal.begun(leased.token));
+            for leased in &leased {
+                journal.begun(leased.token);
+            }
             let request = LeaseRequest { begin: false, ..wants(worker, &["a", "b"], 3) };
             let later = store.lease(now, request).await.unwrap();
             let tokens = later.iter().map(|leased| leased.token).collect();
             store.begin(now, tokens).await.unwrap();
-            later.iter().for_each(|leased| journal.begun(leased.token));
+            for leased in &later {
+                journal.begun(leased.token);
+            }
             leased.extend(later);
             let tokens = leased.iter().map(|leased| leased.token).collect();
             store.renew(now, worker, SECOND * 3_000, tokens).await.unwrap();
@@ -64,7 +68,9 @@ impl Script {
                     ..NewJob::new(kind, vec![7; self.payload_bytes])
                 };
                 let added = store.enqueue(now, vec![new; if caller == 0 { 3 } else { 1 }]).await.unwrap();
-                added.into_iter().for_each(|one| journal.enqueued(one.id));
+                for one in added {
+                    journal.enqueued(one.id);
+                }
                 let event =
                     NewEvent { event_type: "note".into(), source: "script".into(), ..NewEvent::default() };
                 let told = store.append(now, vec![event]).await.unwrap();
