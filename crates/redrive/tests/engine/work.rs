@@ -64,7 +64,8 @@ fn a_failure_that_may_heal_is_tried_again_when_its_time_has_come() {
             .run_until_empty();
         let task = tokio::spawn(work);
         until(|| async {
-            matches!(world.state(job).await, JobState::Ready { .. }) && calls.load(Ordering::SeqCst) == 1
+            // Called first and looked at afterwards: before its first attempt it is ready, too.
+            calls.load(Ordering::SeqCst) == 1 && matches!(world.state(job).await, JobState::Ready { .. })
         })
         .await;
         let JobState::Ready { run_at, .. } = world.state(job).await else { panic!("it waits") };
