@@ -5,6 +5,8 @@
 mod process_store;
 mod support;
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use process_store::Home;
@@ -86,6 +88,65 @@ fn a_second_signal_stops_at_once() {
     assert_eq!((&story["state"], &story["attempts"]), (&"ready".into(), &0.into()), "{story}");
     assert!(is_sound(&home.store));
 }
+
+/// R-D1, R-I8: a call is made until it is answered, each time with the same key.
+#[test]
+fn an_http_call_is_made_until_it_is_answered() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    listener.set_nonblocking(true).unwrap();
+    let server = std::thread::spawn(move || {
+        ["503 Service Unavailable", "200 OK"].map(|status| {
+            let mut stream = accepted(&listener);
+            let mut request = Vec::new();
+            let mut chunk = [0; 4096];
+            while !request.ends_with(b"{\"n\":1}") {
+                let read = stream.read(&mut chunk).unwrap();
+                assert_ne!(read, 0, "the request ended early");
+                request.extend_from_slice(&chunk[..read]);
+            }
+            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).unwrap();
+            String::from_utf8(request).unwrap().to_lowercase()
+        })
+    });
+    let home = Home::new();
+    std::fs::write(home.folder.path().join("redrive.toml"), QUICK).unwrap();
+    std::fs::write(home.folder.path().join("body.json"), "{\"n\":1}").unwrap();
+    let ran = home.redrive(
+        "enqueue --policy quick --body @body.json --http POST",
+        &[&url, "--header", "Content-Type: application/json"],
+    );
+    assert_eq!(ran.code, 0, "{ran}");
+    let ran = home.redrive("work --until-empty", &[]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let requests = server.join().unwrap();
+    let key = |request: &str| {
+        let line = request.lines().find(|line| line.starts_with("idempotency-key: "));
+        line.expect("a key").to_owned()
+    };
+    assert_eq!(key(&requests[0]), key(&requests[1]));
+    assert!(requests[0].starts_with("post /hook ") && requests[0].contains("content-type: application/json"));
+    let told = home.json("explain 1");
+    assert_eq!((&told["state"], &told["attempts"]), (&"succeeded".into(), &2.into()), "{told}");
+    assert_eq!(told["history"][0]["cause"], "api_error");
+}
+
+/// The next connection; a call that never comes fails the test instead of hanging it.
+fn accepted(listener: &TcpListener) -> TcpStream {
+    let came = std::cell::RefCell::new(None);
+    wait_until(|| {
+        *came.borrow_mut() = listener.accept().ok();
+        came.borrow().is_some()
+    });
+    let (stream, _) = came.into_inner().unwrap();
+    stream.set_nonblocking(false).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream
+}
+
+/// A policy that waits for nobody.
+const QUICK: &str = "[policies.quick]\nextends = 'standard'\n[policies.quick.backoff]\ntype = 'constant'\ninitial_delay_ms = 10\n";
 
 /// R-E1: a follower sees what other processes do, each event once and in order.
 #[test]

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use redrive::engine::{CommandExecutor, Engine, Shutdown};
+use redrive::engine::{CommandExecutor, Engine, HttpExecutor, Shutdown};
 use redrive_policy::human_duration;
 use tokio::sync::mpsc::unbounded_channel;
 
-use super::enqueue::EXEC;
+use super::enqueue::{EXEC, HTTP};
 use super::opened;
 use super::signals::{SIGINT, Signals};
 use super::told::{End, Told};
@@ -36,6 +36,7 @@ async fn work(engine: &Engine, args: &WorkArgs, stage: &mut Stage<'_>) -> Result
         .queues(args.queue.iter().cloned())
         .concurrency(args.concurrency)
         .executor(EXEC, Arc::new(CommandExecutor::captured()))
+        .executor(HTTP, Arc::new(HttpExecutor::new()?))
         .observe(move |report| {
             // Nobody listens only when this process is on its way out.
             let _ = teller.send(Told::of(report));

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::moment::{ago, date_time};
-use super::story::{Attempt, attempts_table, cause_by};
+use super::story::{Attempt, attempts_table, cause_by, own_words};
 use super::{Align, Block, Page, Reader, Span, Table, Tone};
 use crate::escape::beginning;
 use crate::text::{say, text};
@@ -81,10 +81,11 @@ impl LetterView {
 
     /// What the failure said; where it said nothing, how it ended.
     fn said(&self, chars: usize, lang: Lang) -> String {
-        let message = self.error_message.trim();
-        match self.context.get("exit_code").and_then(Value::as_i64) {
-            Some(code) if message.is_empty() || message == format!("exit code {code}") => text(lang, "story.exit-code", &[("code", &code)]),
-            _ => beginning(message, chars),
+        let code = self.context.get("exit_code").and_then(Value::as_i64);
+        let code = code.and_then(|code| i32::try_from(code).ok());
+        match (code, own_words(&self.error_message, code)) {
+            (Some(code), "") => text(lang, "story.exit-code", &[("code", &code)]),
+            (_, words) => beginning(words, chars),
         }
     }
 

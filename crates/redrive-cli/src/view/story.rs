@@ -157,6 +157,14 @@ pub(crate) const fn tone(status: EventStatus) -> Tone {
     }
 }
 
+/// What a failure said itself. Of one that said nothing the engine writes down its exit code, which is told anyway.
+pub(crate) fn own_words(message: &str, exit_code: Option<i32>) -> &str {
+    let message = message.trim();
+    let silent =
+        exit_code.is_some_and(|code| message.strip_prefix("exit code ") == Some(code.to_string().as_str()));
+    if silent { "" } else { message }
+}
+
 /// A cause and the rule that found it; where no rule matched there is none to name.
 pub(crate) fn cause_by(cause: impl std::fmt::Display, rule: &str, lang: Lang) -> String {
     match rule {
@@ -359,10 +367,8 @@ fn reason_in_words(reason: &str, lang: Lang) -> String {
 fn why(attempt: &Attempt, event: &Event, reader: Reader) -> Vec<Block> {
     let lang = reader.lang;
     let chars = if reader.verbose { MESSAGE_CHARS * 4 } else { MESSAGE_CHARS };
-    let message = attempt.error_message.as_deref().unwrap_or_default().trim();
-    // A command that said nothing is told by its exit code, which is shown anyway.
-    let message = if attempt.exit_code.is_some() && message.starts_with("exit code ") { "" } else { message };
-    let message = beginning(message, chars);
+    let message = attempt.error_message.as_deref().unwrap_or_default();
+    let message = beginning(own_words(message, attempt.exit_code), chars);
     let said = match (attempt.exit(lang), message.is_empty()) {
         (Some(exit), true) => exit,
         (Some(exit), false) => format!("{exit}: {message}"),
@@ -397,7 +403,10 @@ pub(crate) fn in_short(event: &Event, lang: Lang) -> String {
     let mut parts = vec![number_in(event).map_or_else(|| kind.clone(), |n| format!("{kind} #{n}"))];
     let failed = event.exit_code.filter(|code| *code != 0);
     parts.extend(failed.map(|code| text(lang, "story.exit-code", &[("code", &code)])));
-    let message = event.error_info.as_ref().map(|error| beginning(error.error_message.trim(), ROW_CHARS));
+    let message = event
+        .error_info
+        .as_ref()
+        .map(|error| beginning(own_words(&error.error_message, event.exit_code), ROW_CHARS));
     let cause = decision.as_ref().and_then(|record| record.cause).map(redrive_policy::Cause::name);
     parts.extend(match (cause, message.filter(|message| !message.is_empty())) {
         (Some(cause), Some(message)) => Some(format!("{cause}: {message}")),
