@@ -331,6 +331,59 @@ fn after_a_failed_sync_nothing_is_acknowledged() {
     println!("{failed} failed syncs, none followed by an acknowledgement");
 }
 
+/// Reliability rows 5 and 7: the n-th call of any kind fails, once. Whatever it is, nobody panics or hangs, nothing is
+/// acknowledged that is not there, and a restart goes on.
+#[test]
+fn any_call_may_fail_once() {
+    if !can_trace() {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (mut points, mut told_of) = (0, 0);
+    for (calls, error) in [
+        ("pwrite64", "ENOSPC"),
+        ("pwrite64", "EIO"),
+        ("fsync,fdatasync", "EIO"),
+        ("ftruncate", "EIO"),
+        ("fallocate", "ENOSPC"),
+        ("unlink", "EIO"),
+        ("mmap", "ENOMEM"),
+    ] {
+        for when in [1, 2, 5, 30, 61, 75, 200] {
+            let home = tempfile::tempdir().unwrap();
+            let (path, journal) = (home.path().join("redrive.db"), home.path().join("journal"));
+            let inject = format!("inject={calls}:error={error}:when={when}");
+            let trace = format!("trace={calls}");
+            let mut interference = vec!["-e", &trace, "-e", &inject];
+            // Memory is mapped by everybody; here it is the journal's index that cannot be.
+            let index = home.path().join("redrive.db-shm");
+            if calls == "mmap" {
+                interference.extend(["-P", index.to_str().unwrap()]);
+            }
+            let status = Process::spawn(&mut traced(&interference, "stubborn", &path, &journal)).end();
+            let text = std::fs::read_to_string(&journal).unwrap_or_default();
+            let told = Acknowledged::read(&journal);
+            points += 1;
+            told_of += usize::from(text.contains("refused"));
+            // A store that could not even be opened ends the child, before it was told anything.
+            assert!(status.success() || told.lines == 0, "{calls} {error} {when}: {status:?}\n{text}");
+            assert!(!text.contains("Closed"), "{calls} {error} {when}: a thread died\n{text}");
+            runtime.block_on(async {
+                let store = open(&path).unwrap_or_else(|error| panic!("{calls} {when}: {error}"));
+                told.holds(&store).await;
+                let there =
+                    store.status(at(0)).await.unwrap().lanes.iter().map(|lane| lane.ready).sum::<u64>();
+                let known = told.enqueued.len() as u64;
+                // What the failing commit held may or may not be there.
+                assert!((known..=known + 1).contains(&there), "{calls} {error} {when}: {known}, {there}");
+                Hand(&store).add(job("again")).await;
+            });
+        }
+    }
+    println!("{points} calls failed, {told_of} children were told of it");
+    assert!(told_of >= 5, "hardly any failure was felt");
+}
+
 /// Reliability row 8: no more files can be opened. The store that is open goes on.
 #[test]
 fn without_file_descriptors_the_open_store_goes_on() {

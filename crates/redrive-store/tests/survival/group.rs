@@ -54,6 +54,42 @@ async fn a_row_that_the_database_refuses_is_one_callers_trouble() {
     Hand(&*store).clean().await;
 }
 
+/// Invariants I1 and I2, R-E1: a transaction fails at its very end, after somebody who waits was given a job in it. The job
+/// is undone, and so is the gift: neither a lease of nothing nor an event that never was comes of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_undone_is_given_to_nobody() {
+    let (_home, path, store) = place();
+    let hand = Hand(&*store);
+    let worker = hand.worker().await;
+    let last = hand.record(hand.add(job("other")).await).await.event;
+    rusqlite::Connection::open(&path)
+        .unwrap()
+        .execute_batch(
+            "CREATE TRIGGER late BEFORE UPDATE ON store BEGIN SELECT RAISE(ABORT, 'too late'); END",
+        )
+        .unwrap();
+    let over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (its, ended) = (Arc::clone(&store), Arc::clone(&over));
+    let hammer = tokio::spawn(async move {
+        while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+            its.enqueue(at(0), vec![job("a")]).await.unwrap_err();
+        }
+    });
+    for _ in 0..20 {
+        let wait = Duration::from_millis(15);
+        let request = redrive_store::LeaseRequest { wait, begin: false, ..wants(worker, &["a"], 1) };
+        let (leased, seen) = tokio::join!(
+            store.lease(at(0), request),
+            redrive_store::Events::wait_for_events(&*store, last, wait)
+        );
+        assert!(leased.unwrap_or_default().is_empty(), "a lease of a job that never was");
+        assert_eq!(seen.unwrap_or(last), last, "an event that never was");
+    }
+    over.store(true, std::sync::atomic::Ordering::Relaxed);
+    hammer.await.unwrap();
+    hand.clean().await;
+}
+
 /// R-D1: inside the caller's own transaction, the job is there if and only if it commits, and wakes who waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_in_the_callers_transaction_shares_its_fate() {

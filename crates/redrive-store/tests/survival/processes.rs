@@ -150,6 +150,46 @@ fn several_handles_make_the_same_store_at_once() {
     }
 }
 
+/// Reliability rows 1 and 12: one of them is killed again and again in the middle of its writing; the others hear nothing of
+/// it, and what the dead ones were told is there.
+#[test]
+fn the_death_of_one_process_is_not_the_others_trouble() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("redrive.db");
+    let journal = |number: i64| home.path().join(format!("journal-{number}"));
+    let mut living: Vec<_> = (0..2)
+        .map(|number| Process::spawn(&mut child(&format!("mixed {number}"), &path, &journal(number))))
+        .collect();
+    let mut deaths = 0;
+    let mut dead = Vec::new();
+    while living.iter_mut().any(Process::is_running) {
+        let mine = journal(100 + deaths);
+        let mut victim = Process::spawn(&mut child("flood", &path, &mine));
+        let began = std::time::Instant::now();
+        while Acknowledged::read(&mine).lines < 20 {
+            assert!(victim.is_running() && began.elapsed() < SECOND * 60, "the victim met an error");
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        victim.signal("-KILL");
+        victim.end();
+        deaths += 1;
+        dead.extend(Acknowledged::read(&mine).enqueued);
+    }
+    for process in &mut living {
+        assert!(process.end().success(), "one of the living met an error");
+    }
+    println!("{deaths} deaths, {} jobs from the dead", dead.len());
+    assert!(deaths >= 2);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = Sqlite::open(&path, SqliteOptions::default()).unwrap();
+        Hand(&store).clean().await;
+        for id in dead {
+            assert!(store.job(id).await.unwrap().is_some(), "{id} is lost");
+        }
+    });
+}
+
 /// The child's side: takes a job, and settles it when a file appears.
 pub(crate) async fn hold(store: &Arc<Sqlite>, journal: &Arc<Journal>, sign: &std::path::Path) {
     let worker = Hand(&**store).worker().await;
