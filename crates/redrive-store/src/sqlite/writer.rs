@@ -28,6 +28,8 @@ const MAX_GROUP: usize = 4_096;
 const MAX_WAITING: usize = 100_000;
 /// The longest that a commit is held back for those who are likely to come: what a commit itself takes.
 const LINGER: Duration = Duration::from_micros(150);
+/// For how many commits nobody is waited for after nobody came.
+const NOT_AGAIN_FOR: u32 = 8;
 /// How often another process's writes are looked for while somebody waits for them.
 const LOOK_EVERY: Duration = Duration::from_millis(40);
 
@@ -149,6 +151,15 @@ impl Writer {
     }
 }
 
+/// Whether a commit is worth holding back for others.
+#[derive(Default)]
+struct Company {
+    /// How many were answered after the last commit.
+    answered: usize,
+    /// For how many commits nobody is waited for, since nobody came.
+    alone: u32,
+}
+
 /// What the writing thread has before it.
 struct Desk<'s, 'c> {
     statements: &'s Statements<'c>,
@@ -167,7 +178,7 @@ impl Desk<'_, '_> {
     fn run(mut self) {
         let mut group: Vec<Box<dyn Operation>> = Vec::new();
         let mut leftovers: VecDeque<Box<dyn Operation>> = VecDeque::new();
-        let mut answered = 0;
+        let mut company = Company::default();
         loop {
             group.extend(leftovers.drain(..));
             let mut stopping = false;
@@ -178,23 +189,7 @@ impl Desk<'_, '_> {
                     None => {}
                 }
             }
-            // Those who were just answered are likely to ask again in a moment: one commit for all of them is worth a
-            // short wait. Somebody alone never waits.
-            let expected = (answered * 3 / 4).min(MAX_GROUP);
-            let linger_until = Instant::now() + LINGER;
-            while !stopping && group.len() < MAX_GROUP {
-                match self.receiver.try_recv() {
-                    Ok(Message::Do(operation)) => group.push(operation),
-                    Ok(Message::Stop) => stopping = true,
-                    Err(_)
-                        if group.len() < expected && !group.is_empty() && Instant::now() < linger_until =>
-                    {
-                        std::thread::yield_now();
-                    }
-                    Err(_) => break,
-                }
-            }
-            answered = group.len();
+            self.gather(&mut group, &mut stopping, &mut company);
             self.waiting.fetch_sub(group.len().min(self.waiting.load(Ordering::Relaxed)), Ordering::Relaxed);
             self.serve(std::mem::take(&mut group), &mut leftovers);
             self.dismiss_the_impatient(&mut leftovers);
@@ -205,6 +200,35 @@ impl Desk<'_, '_> {
             self.checkpoints.tidy(self.statements.connection());
             self.reserve.look();
         }
+    }
+
+    /// Takes all that waits. Those who were just answered are likely to ask again in a moment, and one commit for everybody is
+    /// worth a short wait; but somebody alone never waits, and where nobody came the last time, nobody is waited for.
+    fn gather(&self, group: &mut Vec<Box<dyn Operation>>, stopping: &mut bool, company: &mut Company) {
+        let mut take_all = |group: &mut Vec<Box<dyn Operation>>| {
+            while !*stopping && group.len() < MAX_GROUP {
+                match self.receiver.try_recv() {
+                    Ok(Message::Do(operation)) => group.push(operation),
+                    Ok(Message::Stop) => *stopping = true,
+                    Err(_) => break,
+                }
+            }
+            *stopping
+        };
+        let mut stop = take_all(group);
+        let expected = (group.len() + company.answered * 3 / 4).min(MAX_GROUP);
+        if company.answered >= 2 && !group.is_empty() && company.alone == 0 {
+            let began = Instant::now();
+            while !stop && group.len() < expected && began.elapsed() < LINGER {
+                std::thread::sleep(Duration::from_micros(10));
+                stop = take_all(group);
+            }
+            if group.len() < expected {
+                company.alone = NOT_AGAIN_FOR;
+            }
+        }
+        company.alone = company.alone.saturating_sub(1);
+        company.answered = group.len();
     }
 
     /// The next message, or nothing when it is time to look around.
