@@ -17,6 +17,7 @@ mod operation;
 mod reader;
 mod reserve;
 mod settle;
+mod statements;
 mod status;
 mod store_file;
 mod wheres;
@@ -44,6 +45,7 @@ use checkpoint::Checkpoints;
 use operation::{Follow, LeaseCall, call};
 use reader::Readers;
 use reserve::Reserve;
+use statements::Statements;
 use store_file::StoreFile;
 use writer::Writer;
 
@@ -130,7 +132,7 @@ impl Sqlite {
     /// Runs a write in the next transaction.
     async fn write<T: Send + 'static>(
         &self,
-        wish: impl FnMut(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
+        wish: impl FnMut(&mut Batch<'_, '_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.hand_over(false, wish).await
     }
@@ -138,7 +140,7 @@ impl Sqlite {
     /// Runs a write that brings work in, which a full disk refuses first.
     async fn add<T: Send + 'static>(
         &self,
-        wish: impl FnMut(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
+        wish: impl FnMut(&mut Batch<'_, '_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.hand_over(true, wish).await
     }
@@ -146,7 +148,7 @@ impl Sqlite {
     fn hand_over<T: Send + 'static>(
         &self,
         adds_work: bool,
-        wish: impl FnMut(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
+        wish: impl FnMut(&mut Batch<'_, '_>) -> Result<T, StoreError> + Send + 'static,
     ) -> impl Future<Output = Result<T, StoreError>> {
         let (operation, answer) = call(adds_work, wish);
         self.writer.submit(operation);
@@ -187,7 +189,8 @@ pub fn enqueue_in(
 ) -> Result<Vec<Enqueued>, StoreError> {
     job::validate(jobs)?;
     let mut memory = Memory::default();
-    let mut batch = Batch::begin(transaction, &mut memory)?;
+    let statements = Statements::new(transaction);
+    let mut batch = Batch::begin(&statements, &mut memory)?;
     let enqueued = job::enqueue(&mut batch, now, jobs)?;
     batch.finish()?;
     Ok(enqueued)

@@ -145,6 +145,7 @@ impl Evidence {
     }
 
     /// What is known without words: for those who said nothing.
+    #[cfg(feature = "engine")]
     pub(crate) fn signals(&self) -> String {
         match (self.exit_code, self.signal, self.http_status, &self.code) {
             (_, Some(signal), ..) => format!("ended by signal {signal}"),

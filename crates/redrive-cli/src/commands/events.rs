@@ -50,8 +50,10 @@ pub(super) fn run(args: &EventsArgs, stage: &mut Stage<'_>) -> Result<Exit, Trou
             let next = EventFilter { order: Order::OldestFirst, after: Some(seen), ..filter.clone() };
             let events = opened.wait(opened.store.events(next, PAGE))?;
             teller.tell(&events, stage)?;
+            let newest = events.last().map_or(seen, |event| event.seq);
             let full = u32::try_from(events.len()).is_ok_and(|len| len >= PAGE);
-            seen = if full { events.last().map_or(last, |event| event.seq) } else { last };
+            // What came after `last` may be among them already, and is not told twice.
+            seen = if full { newest } else { newest.max(last) };
         }
     }
     Ok(Exit::Interrupted)

@@ -59,3 +59,35 @@ impl Page for CheckView {
         blocks
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redrive_policy::Lang;
+
+    /// R-C1: what breaks an invariant stands below it, in both languages, and the whole is not sound.
+    #[test]
+    fn what_breaks_an_invariant_stands_below_it() {
+        let report = CheckReport {
+            checked: vec!["the file is whole".to_owned(), "counters are right".to_owned()],
+            violations: vec![Violation {
+                invariant: "counters are right".to_owned(),
+                what: "lane 1 counts 2 ready and has 3".to_owned(),
+            }],
+        };
+        let view = CheckView::new(report, "sqlite:x.db".to_owned());
+        assert!(!view.ok);
+        for (lang, broken) in [(Lang::En, "BROKEN"), (Lang::Ja, "異常")] {
+            let lines: Vec<String> = view
+                .blocks(Reader { lang, verbose: false })
+                .iter()
+                .map(|block| match block {
+                    Block::Text(spans) => spans.iter().map(|span| span.text.as_str()).collect(),
+                    _ => String::new(),
+                })
+                .collect();
+            assert_eq!(lines.len(), 4, "{lines:?}");
+            assert!(lines[1].starts_with(broken) && lines[2].contains("lane 1 counts 2"), "{lines:?}");
+        }
+    }
+}

@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use redrive_policy::{Cause, Class};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::sql;
+use super::statements::{Prepared, Statements};
 use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId};
@@ -91,8 +92,8 @@ pub(super) struct EventRow<'a> {
     pub(super) detail: Option<String>,
 }
 
-pub(super) struct Batch<'a> {
-    connection: &'a Connection,
+pub(super) struct Batch<'a, 'c> {
+    statements: &'a Statements<'c>,
     pub(super) memory: &'a mut Memory,
     sequences: (i64, i64),
     read: (i64, i64),
@@ -104,17 +105,20 @@ pub(super) struct Batch<'a> {
     pub(super) readied: Vec<i64>,
 }
 
-impl<'a> Batch<'a> {
+impl<'a, 'c> Batch<'a, 'c> {
     /// Begins; the transaction is open already.
-    pub(super) fn begin(connection: &'a Connection, memory: &'a mut Memory) -> Result<Batch<'a>, StoreError> {
+    pub(super) fn begin(
+        statements: &'a Statements<'c>,
+        memory: &'a mut Memory,
+    ) -> Result<Batch<'a, 'c>, StoreError> {
         let read = if let Some(known) = memory.sequences {
             known
         } else {
-            let mut statement = connection.prepare_cached(sql!("sequences_read"))?;
+            let mut statement = statements.get(sql!("sequences_read"))?;
             statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?
         };
         Ok(Batch {
-            connection,
+            statements,
             memory,
             sequences: read,
             read,
@@ -155,8 +159,8 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    pub(super) fn statement(&self, sql: &'static str) -> Result<CachedStatement<'a>, StoreError> {
-        Ok(self.connection.prepare_cached(sql)?)
+    pub(super) fn statement(&self, sql: &'static str) -> Result<Prepared<'a, 'c>, StoreError> {
+        self.statements.get(sql)
     }
 
     pub(super) fn run(&self, sql: &'static str, values: impl rusqlite::Params) -> Result<usize, StoreError> {
@@ -285,7 +289,7 @@ impl<'a> Batch<'a> {
         let mut id = self.first(sql!("name_find"), [text], |row| row.get(0))?;
         if id.is_none() {
             self.run(sql!("name_intern"), [text])?;
-            id = Some(self.connection.last_insert_rowid());
+            id = Some(self.connection().last_insert_rowid());
         }
         let id = id.unwrap_or_default();
         // Bounded: a program that invents sources does not fill our memory.
@@ -321,7 +325,7 @@ impl<'a> Batch<'a> {
             self.run(sql!("queue_intern"), [queue])?;
             let queue_id: i64 = self.statement(sql!("queue_find"))?.query_row([queue], |row| row.get(0))?;
             self.run(sql!("lane_insert"), params![queue_id, kind])?;
-            (self.connection.last_insert_rowid(), queue_id)
+            (self.connection().last_insert_rowid(), queue_id)
         };
         self.remember(id, queue_id, queue, kind);
         Ok(id)
@@ -418,7 +422,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    pub(super) fn connection(&self) -> &'a Connection {
-        self.connection
+    pub(super) fn connection(&self) -> &'c Connection {
+        self.statements.connection()
     }
 }

@@ -66,7 +66,7 @@ impl Checkpoints {
     }
 
     /// Called by the writer between two commits.
-    pub(super) fn tidy(&mut self, connection: &mut Connection) {
+    pub(super) fn tidy(&mut self, connection: &Connection) {
         if self.failure.get().is_some() {
             return;
         }
@@ -99,14 +99,10 @@ impl Checkpoints {
 
     /// Copies the rest while nobody else may write, so that the next commit, whoever's it is, begins at the journal's
     /// start. A reader of an old state prevents it: then it is tried again later.
-    fn insist(&mut self, connection: &mut Connection) {
-        if let Err(error) = connection.busy_timeout(INSIST_FOR) {
-            tracing::warn!(%error, "the patience for a checkpoint could not be set");
-        }
-        journal(connection, "PRAGMA wal_checkpoint(RESTART)", &self.failure);
-        if let Err(error) = open::wait_for_locks(connection) {
-            tracing::warn!(%error, "the patience for commits could not be set");
-        }
+    fn insist(&mut self, connection: &Connection) {
+        open::with_patience(INSIST_FOR, || {
+            journal(connection, "PRAGMA wal_checkpoint(RESTART)", &self.failure)
+        });
         self.insisted = Some(Instant::now());
     }
 

@@ -46,12 +46,12 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
     })
 }
 
-pub(super) fn find(batch: &Batch<'_>, id: JobId) -> Result<Option<DeadLetter>, StoreError> {
+pub(super) fn find(batch: &Batch<'_, '_>, id: JobId) -> Result<Option<DeadLetter>, StoreError> {
     batch.first(sql!("letter_find"), [id.0], read)
 }
 
 /// Takes a letter off the pile; what becomes of its job is the caller's business.
-pub(super) fn take(batch: &mut Batch<'_>, id: JobId) -> Result<Option<Taken>, StoreError> {
+pub(super) fn take(batch: &mut Batch<'_, '_>, id: JobId) -> Result<Option<Taken>, StoreError> {
     let taken = batch.first(sql!("letter_delete"), [id.0], |row| {
         Ok(Taken {
             lane: row.get(0)?,
@@ -78,7 +78,7 @@ pub(super) struct Taken {
 }
 
 pub(super) fn letters(
-    batch: &Batch<'_>,
+    batch: &Batch<'_, '_>,
     filter: &LetterFilter,
     limit: u32,
 ) -> Result<Vec<DeadLetter>, StoreError> {
@@ -120,7 +120,7 @@ pub(super) fn letters(
 }
 
 pub(super) fn redrive(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     ids: &[JobId],
     event_type: &'static str,
@@ -129,7 +129,7 @@ pub(super) fn redrive(
 }
 
 fn redrive_one(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     id: JobId,
     event_type: &'static str,
@@ -189,7 +189,7 @@ fn redrive_one(
 
 /// Deletes letters that died before; answers how many.
 pub(super) fn purge(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     before: Timestamp,
     limit: u32,

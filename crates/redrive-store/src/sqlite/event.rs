@@ -79,7 +79,7 @@ pub(super) fn validate(events: &[NewEvent]) -> Result<(), StoreError> {
 }
 
 pub(super) fn append(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     events: &[NewEvent],
 ) -> Result<Vec<(EventSeq, EventId)>, StoreError> {
@@ -91,7 +91,7 @@ pub(super) fn append(
 }
 
 fn write(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     at: Timestamp,
     event: &NewEvent,
     came_with: Detail,
@@ -134,7 +134,7 @@ fn write(
 }
 
 pub(super) fn import(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     events: &[ImportedEvent],
     scraps: &[Scrap],
@@ -165,7 +165,7 @@ pub(super) fn import(
 }
 
 /// The place of the event known by this id: one that came from elsewhere, or one of ours whose time is right, too.
-fn seq_of(batch: &Batch<'_>, id: &str) -> Result<Option<EventSeq>, StoreError> {
+fn seq_of(batch: &Batch<'_, '_>, id: &str) -> Result<Option<EventSeq>, StoreError> {
     if let Some(seq) = batch.first(sql!("event_alias_find"), [id], |row| row.get(0))? {
         return Ok(Some(EventSeq(seq)));
     }
@@ -174,14 +174,14 @@ fn seq_of(batch: &Batch<'_>, id: &str) -> Result<Option<EventSeq>, StoreError> {
     Ok(at.filter(|at| seq.event_id(Timestamp::from_millis(*at)) == id).map(|_| seq))
 }
 
-pub(super) fn event(batch: &Batch<'_>, id: &str) -> Result<Option<Event>, StoreError> {
+pub(super) fn event(batch: &Batch<'_, '_>, id: &str) -> Result<Option<Event>, StoreError> {
     match seq_of(batch, id)? {
         Some(seq) => at(batch, seq),
         None => Ok(None),
     }
 }
 
-fn at(batch: &Batch<'_>, seq: EventSeq) -> Result<Option<Event>, StoreError> {
+fn at(batch: &Batch<'_, '_>, seq: EventSeq) -> Result<Option<Event>, StoreError> {
     let text = format!("{} WHERE e.seq = ?1", sql!("event_list").trim_end());
     let mut statement = batch.connection().prepare_cached(&text)?;
     let mut rows = statement.query([seq.0])?;
@@ -275,7 +275,11 @@ fn pass(retries: i64, max_retries: i64) -> Value {
     })
 }
 
-pub(super) fn events(batch: &Batch<'_>, filter: &EventFilter, limit: u32) -> Result<Vec<Event>, StoreError> {
+pub(super) fn events(
+    batch: &Batch<'_, '_>,
+    filter: &EventFilter,
+    limit: u32,
+) -> Result<Vec<Event>, StoreError> {
     if let Some(job) = filter.job {
         return of_job(batch, job, filter, limit);
     }
@@ -332,7 +336,12 @@ pub(super) fn events(batch: &Batch<'_>, filter: &EventFilter, limit: u32) -> Res
 /// The most events that are looked at for one job: stories are short, but a job may be snoozed for years.
 const LONGEST_STORY: u32 = 10_000;
 
-fn of_job(batch: &Batch<'_>, job: JobId, filter: &EventFilter, limit: u32) -> Result<Vec<Event>, StoreError> {
+fn of_job(
+    batch: &Batch<'_, '_>,
+    job: JobId,
+    filter: &EventFilter,
+    limit: u32,
+) -> Result<Vec<Event>, StoreError> {
     let latest: Option<i64> = batch.first(sql!("job_latest"), [job.0], |row| row.get(0))?.flatten();
     let Some(latest) = latest else { return Ok(Vec::new()) };
     let matches = |event: &Event| {
@@ -357,7 +366,7 @@ fn of_job(batch: &Batch<'_>, job: JobId, filter: &EventFilter, limit: u32) -> Re
     Ok(story)
 }
 
-pub(super) fn causality(batch: &Batch<'_>, seq: EventSeq, limit: u32) -> Result<Vec<Event>, StoreError> {
+pub(super) fn causality(batch: &Batch<'_, '_>, seq: EventSeq, limit: u32) -> Result<Vec<Event>, StoreError> {
     let mut chain: Vec<Event> = Vec::new();
     let mut seen = HashSet::new();
     let mut next = Some(seq);
@@ -374,7 +383,7 @@ pub(super) fn causality(batch: &Batch<'_>, seq: EventSeq, limit: u32) -> Result<
     Ok(chain)
 }
 
-pub(super) fn asides(batch: &Batch<'_>, after: i64, limit: u32) -> Result<Vec<Aside>, StoreError> {
+pub(super) fn asides(batch: &Batch<'_, '_>, after: i64, limit: u32) -> Result<Vec<Aside>, StoreError> {
     batch.all(sql!("aside_list"), params![after, limit], |row| {
         Ok(Aside {
             id: row.get(0)?,
@@ -390,7 +399,7 @@ pub(super) fn asides(batch: &Batch<'_>, after: i64, limit: u32) -> Result<Vec<As
 }
 
 /// Deletes the next stretch of old events that nobody needs; answers how many.
-pub(super) fn prune(batch: &mut Batch<'_>, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+pub(super) fn prune(batch: &mut Batch<'_, '_>, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
     let cursor: i64 = batch.first(sql!("store_pruned_to"), [], |row| row.get(0))?.unwrap_or(0);
     let looked_at = batch.all(sql!("event_old"), params![cursor, limit], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?, row.get::<_, bool>(3)?))

@@ -20,14 +20,14 @@ pub(super) fn validate(jobs: &[NewJob]) -> Result<(), StoreError> {
 }
 
 pub(super) fn enqueue(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     jobs: &[NewJob],
 ) -> Result<Vec<Enqueued>, StoreError> {
     jobs.iter().map(|job| enqueue_one(batch, now, job)).collect()
 }
 
-fn enqueue_one(batch: &mut Batch<'_>, now: Timestamp, new: &NewJob) -> Result<Enqueued, StoreError> {
+fn enqueue_one(batch: &mut Batch<'_, '_>, now: Timestamp, new: &NewJob) -> Result<Enqueued, StoreError> {
     let lane = batch.lane(new.queue(), &new.kind)?;
     let queue_id = batch.lane_of(lane)?.queue_id;
     if let Some(key) = &new.unique_key {
@@ -106,7 +106,7 @@ fn enqueue_one(batch: &mut Batch<'_>, now: Timestamp, new: &NewJob) -> Result<En
 }
 
 /// Reads the columns that `leasable.sql` begins with.
-pub(super) fn read_job(batch: &mut Batch<'_>, id: JobId, row: &Row<'_>) -> Result<Job, StoreError> {
+pub(super) fn read_job(batch: &mut Batch<'_, '_>, id: JobId, row: &Row<'_>) -> Result<Job, StoreError> {
     let lane = batch.lane_of(row.get(14)?)?.clone();
     let source = batch.name_of(row.get(3)?)?;
     Ok(Job {
@@ -145,7 +145,7 @@ struct Place {
     run_at: i64,
 }
 
-fn place(batch: &Batch<'_>, id: JobId) -> Result<Option<Place>, StoreError> {
+fn place(batch: &Batch<'_, '_>, id: JobId) -> Result<Option<Place>, StoreError> {
     let place = batch.first(sql!("job_place"), [id.0], |row| {
         Ok(Place { lane: row.get(0)?, held_for: row.get(1)?, rank: row.get(2)?, run_at: row.get(3)? })
     })?;
@@ -156,14 +156,14 @@ fn place(batch: &Batch<'_>, id: JobId) -> Result<Option<Place>, StoreError> {
     Ok(there.then_some(place))
 }
 
-fn leave_ready(batch: &mut Batch<'_>, id: JobId, place: &Place) -> Result<(), StoreError> {
+fn leave_ready(batch: &mut Batch<'_, '_>, id: JobId, place: &Place) -> Result<(), StoreError> {
     let at = place.held_for.map_or(place.lane, |worker| -worker);
     batch.run(sql!("ready_delete"), params![at, place.rank, place.run_at, id.0])?;
     batch.count(place.lane, |delta| delta.ready -= 1);
     Ok(())
 }
 
-pub(super) fn job(batch: &mut Batch<'_>, id: JobId) -> Result<Option<JobRecord>, StoreError> {
+pub(super) fn job(batch: &mut Batch<'_, '_>, id: JobId) -> Result<Option<JobRecord>, StoreError> {
     let mut statement = batch.statement(sql!("leasable"))?;
     let mut rows = statement.query([id.0])?;
     let Some(row) = rows.next()? else {
@@ -209,7 +209,7 @@ pub(super) fn job(batch: &mut Batch<'_>, id: JobId) -> Result<Option<JobRecord>,
     Ok(Some(JobRecord { id, job: Some(job), state, attempts, retries, crashes, event: EventSeq(event) }))
 }
 
-pub(super) fn run_now(batch: &mut Batch<'_>, now: Timestamp, id: JobId) -> Result<RunNow, StoreError> {
+pub(super) fn run_now(batch: &mut Batch<'_, '_>, now: Timestamp, id: JobId) -> Result<RunNow, StoreError> {
     let Some(record) = job(batch, id)? else { return Ok(RunNow::Unknown) };
     match record.state {
         JobState::Leased { .. } => return Ok(RunNow::Running),
@@ -242,7 +242,7 @@ pub(super) fn run_now(batch: &mut Batch<'_>, now: Timestamp, id: JobId) -> Resul
 }
 
 pub(super) fn cancel(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     id: JobId,
     why: &str,
@@ -273,7 +273,7 @@ pub(super) fn cancel(
 }
 
 /// The end of a cancelled job: its row goes, and so does its unique key.
-fn end(batch: &mut Batch<'_>, id: JobId, lane: i64, event: i64) -> Result<(), StoreError> {
+fn end(batch: &mut Batch<'_, '_>, id: JobId, lane: i64, event: i64) -> Result<(), StoreError> {
     forget(batch, id)?;
     batch.run(sql!("ended_insert"), params![id.0, event])?;
     batch.count(lane, |delta| delta.cancelled += 1);
@@ -281,14 +281,14 @@ fn end(batch: &mut Batch<'_>, id: JobId, lane: i64, event: i64) -> Result<(), St
 }
 
 /// Deletes everything that a job leaves behind but its story.
-pub(super) fn forget(batch: &mut Batch<'_>, id: JobId) -> Result<(), StoreError> {
+pub(super) fn forget(batch: &mut Batch<'_, '_>, id: JobId) -> Result<(), StoreError> {
     free_unique_key(batch, id)?;
     batch.run(sql!("progress_delete"), [id.0])?;
     batch.run(sql!("job_delete"), [id.0])?;
     Ok(())
 }
 
-pub(super) fn free_unique_key(batch: &mut Batch<'_>, id: JobId) -> Result<(), StoreError> {
+pub(super) fn free_unique_key(batch: &mut Batch<'_, '_>, id: JobId) -> Result<(), StoreError> {
     let key = batch.first(sql!("job_read_ends"), [id.0], |row| {
         Ok((row.get::<_, Option<String>>(1)?, row.get::<_, i64>(2)?))
     })?;
@@ -300,7 +300,7 @@ pub(super) fn free_unique_key(batch: &mut Batch<'_>, id: JobId) -> Result<(), St
 
 /// An event about a job outside a lease.
 fn tell(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     record: &JobRecord,
     lane: i64,
@@ -338,7 +338,7 @@ fn tell(
 }
 
 pub(super) fn unfinished(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     queues: &[String],
     kinds: &[String],
 ) -> Result<bool, StoreError> {

@@ -27,7 +27,7 @@ struct Due {
 }
 
 /// The lanes that a request looks at, in no particular order.
-pub(super) fn places(batch: &mut Batch<'_>, request: &LeaseRequest) -> Result<Vec<i64>, StoreError> {
+pub(super) fn places(batch: &mut Batch<'_, '_>, request: &LeaseRequest) -> Result<Vec<i64>, StoreError> {
     let mut places =
         if request.reserved_only { Vec::new() } else { batch.lanes_of(&request.queues, &request.kinds)? };
     places.push(-request.worker.0);
@@ -44,7 +44,7 @@ pub(super) fn known_idle(memory: &Memory, places: &[i64], at: Instant) -> bool {
 }
 
 pub(super) fn lease(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     request: &LeaseRequest,
     places: &[i64],
@@ -66,7 +66,7 @@ pub(super) fn lease(
 /// What is due in one lane, best first, at most `max`. Work that waits for its time is stepped over a rank at a time, so
 /// the cost does not depend on how much of it there is.
 fn find_due(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     place: i64,
     max: usize,
@@ -106,7 +106,7 @@ fn find_due(
 }
 
 fn lease_one(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     request: &LeaseRequest,
     due: &Due,
@@ -153,7 +153,7 @@ fn lease_one(
 }
 
 /// A job with what it has been through, as the next attempt would see it, and whether that has a row of its own.
-fn read_leasable(batch: &mut Batch<'_>, id: JobId) -> Result<(LeasedJob, bool), StoreError> {
+fn read_leasable(batch: &mut Batch<'_, '_>, id: JobId) -> Result<(LeasedJob, bool), StoreError> {
     let mut statement = batch.statement(sql!("leasable"))?;
     let mut rows = statement.query([id.0])?;
     let Some(row) = rows.next()? else {
@@ -178,7 +178,7 @@ fn read_leasable(batch: &mut Batch<'_>, id: JobId) -> Result<(LeasedJob, bool), 
 }
 
 fn tell_begun(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     leased: &LeasedJob,
     lane: i64,
@@ -200,14 +200,14 @@ fn tell_begun(
 }
 
 pub(super) fn begin(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     tokens: &[LeaseToken],
 ) -> Result<Vec<bool>, StoreError> {
     tokens.iter().map(|token| begin_one(batch, now, *token)).collect()
 }
 
-fn begin_one(batch: &mut Batch<'_>, now: Timestamp, token: LeaseToken) -> Result<bool, StoreError> {
+fn begin_one(batch: &mut Batch<'_, '_>, now: Timestamp, token: LeaseToken) -> Result<bool, StoreError> {
     let read = batch.first(sql!("lease_read"), [token.job.0], |row| {
         Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(5)?, row.get::<_, bool>(6)?))
     })?;
@@ -224,7 +224,7 @@ fn begin_one(batch: &mut Batch<'_>, now: Timestamp, token: LeaseToken) -> Result
 }
 
 pub(super) fn renew(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     worker: WorkerId,
     presence_for: Duration,
@@ -246,7 +246,7 @@ pub(super) fn renew(
 }
 
 pub(super) fn seize_expired(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     reaper: WorkerId,
     lease_for: Duration,
@@ -280,7 +280,7 @@ pub(super) fn seize_expired(
 
 /// What was reserved for workers that are gone becomes everybody's. An inline job becomes the reaper's: nobody can run it.
 fn free_reservations(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     reaper: WorkerId,
     lease_for: Duration,
@@ -320,11 +320,11 @@ fn free_reservations(
     Ok(())
 }
 
-fn is_inline(batch: &Batch<'_>, id: JobId) -> Result<bool, StoreError> {
+fn is_inline(batch: &Batch<'_, '_>, id: JobId) -> Result<bool, StoreError> {
     Ok(batch.first(sql!("job_inline"), [id.0], |row| row.get(0))?.unwrap_or(false))
 }
 
-fn set_free(batch: &mut Batch<'_>, due: &Due) -> Result<(), StoreError> {
+fn set_free(batch: &mut Batch<'_, '_>, due: &Due) -> Result<(), StoreError> {
     let lane: Option<i64> = batch.first(sql!("job_place"), [due.job.0], |row| row.get(0))?;
     let Some(lane) = lane else { return Ok(()) };
     batch.run(sql!("ready_delete"), params![due.place, due.rank, due.run_at, due.job.0])?;
@@ -334,7 +334,7 @@ fn set_free(batch: &mut Batch<'_>, due: &Due) -> Result<(), StoreError> {
 }
 
 /// A worker leaves by itself: what is reserved for it is everybody's at once.
-pub(super) fn unregister(batch: &mut Batch<'_>, worker: WorkerId) -> Result<(), StoreError> {
+pub(super) fn unregister(batch: &mut Batch<'_, '_>, worker: WorkerId) -> Result<(), StoreError> {
     let reserved = batch.all(sql!("reserved_list"), params![worker.0, -1], |row| {
         Ok(Due { rank: row.get(0)?, run_at: row.get(1)?, job: JobId(row.get(2)?), place: -worker.0 })
     })?;

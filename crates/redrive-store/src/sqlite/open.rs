@@ -1,5 +1,6 @@
 //! Opening: what is refused, what is made, and how every connection is set up.
 
+use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -154,8 +155,21 @@ fn keep_plans(connection: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
+thread_local! {
+    /// How long this thread waits for a lock.
+    static THIS_PATIENCE: Cell<Duration> = const { Cell::new(PATIENCE) };
+}
+
+/// Does something with less patience for the locks of others.
+pub(super) fn with_patience<T>(patience: Duration, what: impl FnOnce() -> T) -> T {
+    THIS_PATIENCE.set(patience);
+    let done = what();
+    THIS_PATIENCE.set(PATIENCE);
+    done
+}
+
 /// Makes a connection wait for the locks of others.
-pub(super) fn wait_for_locks(connection: &mut Connection) -> rusqlite::Result<()> {
+fn wait_for_locks(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(wait_a_little))
 }
 
@@ -168,7 +182,7 @@ fn wait_a_little(times: i32) -> bool {
     let micros = (100 * (step + 1)).min(2_000) + chance;
     std::thread::sleep(Duration::from_micros(micros));
     // About two milliseconds each: the patience in sleeps.
-    u128::from(step) < PATIENCE.as_millis() / 2
+    u128::from(step) < THIS_PATIENCE.get().as_millis() / 2
 }
 
 fn cannot(path: &Path, why: &str) -> StoreError {

@@ -27,7 +27,7 @@ struct Call<T, F> {
 pub(super) fn call<T, F>(adds_work: bool, wish: F) -> (Box<dyn Operation>, Answered<T>)
 where
     T: Send + 'static,
-    F: FnMut(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
+    F: FnMut(&mut Batch<'_, '_>) -> Result<T, StoreError> + Send + 'static,
 {
     let (reply, answer) = oneshot::channel();
     (Box::new(Call { adds_work, wish, result: None, reply }), answer)
@@ -35,9 +35,9 @@ where
 
 impl<T: Send, F> Operation for Call<T, F>
 where
-    F: FnMut(&mut Batch<'_>) -> Result<T, StoreError> + Send,
+    F: FnMut(&mut Batch<'_, '_>) -> Result<T, StoreError> + Send,
 {
-    fn apply(&mut self, batch: &mut Batch<'_>) -> Result<Step, StoreError> {
+    fn apply(&mut self, batch: &mut Batch<'_, '_>) -> Result<Step, StoreError> {
         self.result = Some((self.wish)(batch)?);
         Ok(Step::Done)
     }
@@ -100,7 +100,7 @@ impl LeaseCall {
 }
 
 impl Operation for LeaseCall {
-    fn apply(&mut self, batch: &mut Batch<'_>) -> Result<Step, StoreError> {
+    fn apply(&mut self, batch: &mut Batch<'_, '_>) -> Result<Step, StoreError> {
         self.leased.clear();
         if self.reply.is_closed() {
             return Ok(Step::Park);
@@ -173,7 +173,7 @@ impl Follow {
 }
 
 impl Operation for Follow {
-    fn apply(&mut self, batch: &mut Batch<'_>) -> Result<Step, StoreError> {
+    fn apply(&mut self, batch: &mut Batch<'_, '_>) -> Result<Step, StoreError> {
         self.last = batch.last_event();
         Ok(if self.last > self.after { Step::Done } else { Step::Park })
     }

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::batch::{Batch, Memory};
+use super::statements::Statements;
 use crate::error::{StoreError, Trouble};
 
 /// How many read at once.
@@ -15,7 +16,7 @@ const READERS: usize = 2;
 /// The most that may wait.
 const MAX_WAITING: usize = 1_024;
 
-type Wish = Box<dyn FnOnce(&Connection) + Send>;
+type Wish = Box<dyn FnOnce(&Statements<'_>) + Send>;
 
 pub(super) struct Readers {
     sender: Mutex<Option<SyncSender<Wish>>>,
@@ -43,15 +44,18 @@ impl Readers {
     /// Runs a read in one transaction, on one consistent state of the store.
     pub(super) async fn read<T: Send + 'static>(
         &self,
-        wish: impl FnOnce(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
+        wish: impl FnOnce(&mut Batch<'_, '_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let job: Wish = Box::new(move |connection| {
+        let job: Wish = Box::new(move |statements| {
             let read = || {
-                let transaction = connection.unchecked_transaction()?;
+                let transaction = statements.connection().unchecked_transaction()?;
                 let mut memory = Memory::default();
-                let mut batch = Batch::begin(&transaction, &mut memory)?;
-                wish(&mut batch)
+                let mut batch = Batch::begin(statements, &mut memory)?;
+                let answer = wish(&mut batch);
+                drop(batch);
+                drop(transaction);
+                answer
             };
             // The caller may be gone; then nobody wants to know.
             drop(reply.send(read()));
@@ -78,10 +82,11 @@ impl Readers {
 }
 
 fn serve(connection: &Connection, receiver: &Mutex<Receiver<Wish>>) {
+    let statements = Statements::new(connection);
     loop {
         // The lock is held while waiting: the next reader waits for it instead.
         let wish = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(wish) = wish else { return };
-        wish(connection);
+        wish(&statements);
     }
 }

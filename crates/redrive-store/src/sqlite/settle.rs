@@ -1,4 +1,4 @@
-//! The one door through which an attempt ends. The lease is deleted by its fence; only if that deletes a row does anything
+//! The one door through which an attempt ends. The lease is looked for by its fence; only if it is found does anything
 //! else happen.
 
 use rusqlite::params;
@@ -29,14 +29,18 @@ struct Held {
 }
 
 pub(super) fn settle(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     settlements: &[Settlement],
 ) -> Result<Vec<Settled>, StoreError> {
     settlements.iter().map(|settlement| settle_one(batch, now, settlement)).collect()
 }
 
-fn settle_one(batch: &mut Batch<'_>, now: Timestamp, settlement: &Settlement) -> Result<Settled, StoreError> {
+fn settle_one(
+    batch: &mut Batch<'_, '_>,
+    now: Timestamp,
+    settlement: &Settlement,
+) -> Result<Settled, StoreError> {
     let token = settlement.token;
     let held = batch.first(sql!("lease_end"), params![token.job.0, token.fence], |row| {
         Ok(Held {
@@ -54,6 +58,7 @@ fn settle_one(batch: &mut Batch<'_>, now: Timestamp, settlement: &Settlement) ->
         })
     })?;
     let Some(mut held) = held else { return Ok(Settled::Stale) };
+    batch.run(sql!("lease_delete"), [token.job.0])?;
     batch.count(held.lane, |delta| delta.leased -= 1);
     if held.flags & HAS_CALLER != 0 {
         held.caller_id = batch.first(sql!("job_read_ends"), [held.job.0], |row| row.get(0))?.flatten();
@@ -114,7 +119,7 @@ fn settle_one(batch: &mut Batch<'_>, now: Timestamp, settlement: &Settlement) ->
 
 /// The job becomes a dead letter, and its unique key is free.
 fn set_aside(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     held: &Held,
     failure: &FailedAttempt,
@@ -157,7 +162,11 @@ fn set_aside(
 }
 
 /// An event about the job that was held; the caller fills in the rest.
-fn about<'a>(batch: &mut Batch<'_>, held: &'a Held, event_type: &str) -> Result<EventRow<'a>, StoreError> {
+fn about<'a>(
+    batch: &mut Batch<'_, '_>,
+    held: &'a Held,
+    event_type: &str,
+) -> Result<EventRow<'a>, StoreError> {
     Ok(EventRow {
         type_id: batch.name(event_type)?,
         source_id: held.source_id,
@@ -176,7 +185,7 @@ fn said(output: &Output) -> String {
 }
 
 /// The job is over: everything of it goes but its story.
-fn end(batch: &mut Batch<'_>, held: &Held, event: i64) -> Result<(), StoreError> {
+fn end(batch: &mut Batch<'_, '_>, held: &Held, event: i64) -> Result<(), StoreError> {
     if held.flags & HAS_UNIQUE_KEY != 0 {
         job::free_unique_key(batch, held.job)?;
     }
@@ -198,7 +207,7 @@ struct Back {
 }
 
 fn put_back(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     held: &Held,
     event: i64,
     back: &Back,
@@ -227,7 +236,7 @@ fn put_back(
 
 /// Puts a job back as if the attempt had never begun.
 fn uncounted(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     held: &Held,
     event_type: &str,
@@ -249,7 +258,7 @@ fn uncounted(
 }
 
 fn tell_failure(
-    batch: &mut Batch<'_>,
+    batch: &mut Batch<'_, '_>,
     now: Timestamp,
     held: &Held,
     failure: &FailedAttempt,

@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 /// Jobs that wait for their time are counted up to here.
 const GLANCE: i64 = 10_000;
 
-pub(super) fn status(batch: &Batch<'_>, now: Timestamp) -> Result<StoreStatus, StoreError> {
+pub(super) fn status(batch: &Batch<'_, '_>, now: Timestamp) -> Result<StoreStatus, StoreError> {
     let number = |number: i64| u64::try_from(number).unwrap_or(0);
     let (events, failed_events) =
         batch.first(sql!("store_counts"), [], |row| Ok((row.get(0)?, row.get(1)?)))?.unwrap_or_default();
@@ -57,7 +57,7 @@ pub(super) fn status(batch: &Batch<'_>, now: Timestamp) -> Result<StoreStatus, S
 }
 
 /// When the oldest became due and how many are not, a rank at a time.
-fn glance(batch: &Batch<'_>, now: Timestamp, id: i64, lane: &mut LaneCounts) -> Result<(), StoreError> {
+fn glance(batch: &Batch<'_, '_>, now: Timestamp, id: i64, lane: &mut LaneCounts) -> Result<(), StoreError> {
     let mut rank = i64::MIN;
     while let Some((next, first)) = batch.first(sql!("ready_scan"), params![id, rank, 1], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))

@@ -18,6 +18,7 @@ use rusqlite::Connection;
 use super::batch::{Batch, Memory};
 use super::checkpoint::Checkpoints;
 use super::reserve::Reserve;
+use super::statements::Statements;
 use super::store_file::StoreFile;
 use crate::error::{StoreError, Trouble};
 
@@ -42,7 +43,7 @@ pub(super) enum Step {
 /// One caller's wish.
 pub(super) trait Operation: Send {
     /// Does it. Called again from the beginning when the transaction has to be repeated.
-    fn apply(&mut self, batch: &mut Batch<'_>) -> Result<Step, StoreError>;
+    fn apply(&mut self, batch: &mut Batch<'_, '_>) -> Result<Step, StoreError>;
 
     /// The transaction in which it was applied is undone: whatever it got there, it has not.
     fn undo(&mut self) {}
@@ -97,20 +98,27 @@ impl Writer {
     ) -> std::io::Result<Writer> {
         let (sender, receiver) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
-        let desk = Desk {
-            connection,
-            file,
-            memory: Memory::default(),
-            data_version: None,
-            parked: Vec::new(),
-            receiver,
-            waiting: Arc::clone(&waiting),
-            broken: None,
-            checkpoints,
-            reserve,
-        };
-        let thread =
-            std::thread::Builder::new().name("redrive-writer".to_owned()).spawn(move || desk.run())?;
+        let counted = Arc::clone(&waiting);
+        let thread = std::thread::Builder::new().name("redrive-writer".to_owned()).spawn(move || {
+            let statements = Statements::new(&connection);
+            let desk = Desk {
+                statements: &statements,
+                file,
+                memory: Memory::default(),
+                data_version: None,
+                parked: Vec::new(),
+                receiver,
+                waiting: counted,
+                broken: None,
+                checkpoints,
+                reserve,
+            };
+            desk.run();
+            drop(statements);
+            if let Err((_, error)) = connection.close() {
+                tracing::warn!(%error, "the store was not closed cleanly");
+            }
+        })?;
         Ok(Writer { sender, waiting, thread: std::sync::Mutex::new(Some(thread)) })
     }
 
@@ -142,8 +150,8 @@ impl Writer {
 }
 
 /// What the writing thread has before it.
-struct Desk {
-    connection: Connection,
+struct Desk<'s, 'c> {
+    statements: &'s Statements<'c>,
     file: StoreFile,
     memory: Memory,
     data_version: Option<i64>,
@@ -155,7 +163,7 @@ struct Desk {
     reserve: Reserve,
 }
 
-impl Desk {
+impl Desk<'_, '_> {
     fn run(mut self) {
         let mut group: Vec<Box<dyn Operation>> = Vec::new();
         let mut leftovers: VecDeque<Box<dyn Operation>> = VecDeque::new();
@@ -194,7 +202,7 @@ impl Desk {
                 self.close(leftovers);
                 return;
             }
-            self.checkpoints.tidy(&mut self.connection);
+            self.checkpoints.tidy(self.statements.connection());
             self.reserve.look();
         }
     }
@@ -274,8 +282,9 @@ impl Desk {
             for operation in group.iter_mut().chain(&mut self.parked) {
                 operation.undo();
             }
-            if !self.connection.is_autocommit()
-                && let Err(error) = self.connection.execute_batch("ROLLBACK")
+            let connection = self.statements.connection();
+            if !connection.is_autocommit()
+                && let Err(error) = connection.execute_batch("ROLLBACK")
             {
                 tracing::error!(%error, "a transaction could not be rolled back");
             }
@@ -285,11 +294,11 @@ impl Desk {
 
     fn attempt(&mut self, group: &mut [Box<dyn Operation>]) -> Result<Vec<bool>, StoreError> {
         self.file.is_still_there()?;
-        self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        self.statements.get("BEGIN IMMEDIATE")?.execute([])?;
         if self.others_wrote() {
             self.memory.others_wrote();
         }
-        let mut batch = Batch::begin(&self.connection, &mut self.memory)?;
+        let mut batch = Batch::begin(self.statements, &mut self.memory)?;
         let mut done = Vec::with_capacity(group.len() + self.parked.len());
         for operation in group.iter_mut() {
             done.push(operation.apply(&mut batch)? == Step::Done);
@@ -309,7 +318,7 @@ impl Desk {
             }
         }
         batch.finish()?;
-        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        self.statements.get("COMMIT")?.execute([])?;
         Ok(done)
     }
 
@@ -384,8 +393,10 @@ impl Desk {
 
     /// Whether another connection has committed since we last looked.
     fn others_wrote(&mut self) -> bool {
-        let read = || self.connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0));
-        let version: Option<i64> = read().ok();
+        let read = || -> Result<i64, StoreError> {
+            Ok(self.statements.get("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
+        };
+        let version = read().ok();
         let changed = version.is_none() || version != self.data_version;
         self.data_version = version;
         changed
@@ -418,8 +429,5 @@ impl Desk {
             operation.answer(Err(Trouble::Closed.into()));
         }
         self.checkpoints.stop();
-        if let Err((_, error)) = self.connection.close() {
-            tracing::warn!(%error, "the store was not closed cleanly");
-        }
     }
 }

@@ -10,6 +10,8 @@ use redrive_store::{EventFilter, EventStatus, JobId, JobState, LetterReason, Ord
 
 use crate::support::{World, run, until};
 
+use EventStatus::{Pending, Retrying, Running, Success};
+
 fn quick() -> Policy {
     let wish = Override { initial: Some(Duration::from_millis(1)), ..Override::default() };
     Policy::standard().with_override(&wish)
@@ -40,7 +42,6 @@ fn a_closure_that_succeeds_at_last_leaves_its_whole_story() {
             .policy(quick())
             .await;
         assert_eq!(answer.unwrap(), 2);
-        use EventStatus::{Pending, Retrying, Running, Success};
         assert_eq!(
             statuses(&engine, JobId(1)).await,
             [Pending, Running, Retrying, Running, Retrying, Running, Success]

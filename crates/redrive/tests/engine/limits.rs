@@ -10,6 +10,13 @@ use redrive_store::{JobState, LetterReason};
 
 use crate::support::{World, run, until};
 
+struct Mine;
+impl Drop for Mine {
+    fn drop(&mut self) {
+        panic!("also while it is dropped");
+    }
+}
+
 /// Reliability row 24: a panic is caught, charged to the crash budget, and the worker lives.
 #[test]
 fn a_panicking_handler_has_a_crash_budget_of_three() {
@@ -17,12 +24,6 @@ fn a_panicking_handler_has_a_crash_budget_of_three() {
         let world = World::new();
         let job = world.engine.job("boom", &()).enqueue().await.unwrap().id;
         let fine = world.engine.job("fine", &()).enqueue().await.unwrap().id;
-        struct Mine;
-        impl Drop for Mine {
-            fn drop(&mut self) {
-                panic!("also while it is dropped");
-            }
-        }
         let calls = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&calls);
         let work = world
@@ -31,9 +32,7 @@ fn a_panicking_handler_has_a_crash_budget_of_three() {
                 let call = counted.fetch_add(1, Ordering::SeqCst);
                 assert!(call != 0, "before there is a future");
                 async move {
-                    if call == 1 {
-                        panic!("inside");
-                    }
+                    assert!(call != 1, "inside");
                     let mine = Mine;
                     tokio::task::yield_now().await;
                     drop(mine);
@@ -128,7 +127,7 @@ fn a_lost_lease_stops_the_attempt_and_settles_nothing() {
                 Ok::<_, Fail>(())
             }
         });
-        let worked = tokio::spawn(async move { worker.run(&stop).await });
+        let task = tokio::spawn(async move { worker.run(&stop).await });
         until(|| async { matches!(world.state(job).await, JobState::Leased { begun_at: Some(_), .. }) })
             .await;
         // The process is stopped for a minute; meanwhile another one takes the lease over.
@@ -147,7 +146,7 @@ fn a_lost_lease_stops_the_attempt_and_settles_nothing() {
         })
         .await;
         shutdown.signal();
-        let report = worked.await.unwrap().unwrap();
+        let report = task.await.unwrap().unwrap();
         assert_eq!((report.succeeded, report.lost), (0, 1));
         assert!(!acted.load(Ordering::SeqCst), "it acted without its lease");
         let record = world.engine.store().job(job).await.unwrap().unwrap();

@@ -1,5 +1,7 @@
 //! The engine on the real embedded store, with a clock that moves only when it is told to.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod batch;
 mod events;
 mod inline;

@@ -10,23 +10,23 @@ use redrive_store::{
     DeadLetter, EventFilter, EventStatus, JobId, JobState, Order, Sqlite, SqliteOptions, Store, Timestamp,
 };
 
-pub struct World {
-    pub engine: Engine,
-    pub clock: Arc<ManualClock>,
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) clock: Arc<ManualClock>,
     store: Arc<dyn Store>,
     _folder: tempfile::TempDir,
 }
 
-pub fn start() -> Timestamp {
+pub(crate) fn start() -> Timestamp {
     "2026-11-15T12:00:00Z".parse().unwrap()
 }
 
 impl World {
-    pub fn new() -> World {
+    pub(crate) fn new() -> World {
         World::with(|builder| builder)
     }
 
-    pub fn with(furnish: impl FnOnce(EngineBuilder) -> EngineBuilder) -> World {
+    pub(crate) fn with(furnish: impl FnOnce(EngineBuilder) -> EngineBuilder) -> World {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("redrive.db");
         let store: Arc<dyn Store> = Arc::new(Sqlite::open(&path, SqliteOptions::default()).unwrap());
@@ -37,32 +37,32 @@ impl World {
     }
 
     /// Another engine on the same store and the same clock.
-    pub fn another(&self, furnish: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Engine {
+    pub(crate) fn another(&self, furnish: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Engine {
         let builder = Engine::builder(Arc::clone(&self.store)).clock(Arc::clone(&self.clock) as _).seed(8);
         furnish(builder).build().unwrap()
     }
 
     /// A worker that asks often, since its clock does not run by itself.
-    pub fn worker(&self) -> WorkerBuilder {
+    pub(crate) fn worker(&self) -> WorkerBuilder {
         self.engine.worker().wait(Duration::from_millis(5))
     }
 
-    pub async fn statuses(&self, job: JobId) -> Vec<EventStatus> {
+    pub(crate) async fn statuses(&self, job: JobId) -> Vec<EventStatus> {
         let filter = EventFilter { job: Some(job), order: Order::OldestFirst, ..EventFilter::default() };
         let events = self.engine.query(filter, 1_000).await.unwrap();
         events.iter().map(|event| event.status).collect()
     }
 
-    pub async fn state(&self, job: JobId) -> JobState {
+    pub(crate) async fn state(&self, job: JobId) -> JobState {
         self.engine.store().job(job).await.unwrap().unwrap().state
     }
 
-    pub async fn letter(&self, job: JobId) -> DeadLetter {
+    pub(crate) async fn letter(&self, job: JobId) -> DeadLetter {
         self.engine.letter(job).await.unwrap().expect("a letter")
     }
 
     /// Lets time pass, a bit at a time, until the work is over.
-    pub async fn while_time_passes<T>(&self, step: Duration, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn while_time_passes<T>(&self, step: Duration, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         for _ in 0..2_000 {
             tokio::select! {
@@ -76,14 +76,14 @@ impl World {
 }
 
 /// Runs an async test with a bound on its time.
-pub fn run<T>(test: impl Future<Output = T>) -> T {
+pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let bounded = async { tokio::time::timeout(Duration::from_secs(30), test).await };
     runtime.block_on(bounded).expect("the test hangs")
 }
 
 /// Polls until it holds, for a bounded time.
-pub async fn until<Fut: Future<Output = bool>>(mut holds: impl FnMut() -> Fut) {
+pub(crate) async fn until<Fut: Future<Output = bool>>(mut holds: impl FnMut() -> Fut) {
     for _ in 0..2_000 {
         if holds().await {
             return;

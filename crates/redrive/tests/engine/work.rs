@@ -62,15 +62,16 @@ fn a_failure_that_may_heal_is_tried_again_when_its_time_has_come() {
                 async move { if first { Err(fail(Cause::Network, "connection reset")) } else { Ok(()) } }
             })
             .run_until_empty();
-        let worked = tokio::spawn(work);
+        let task = tokio::spawn(work);
         until(|| async {
-            matches!(world.state(job).await, JobState::Ready { .. }) && calls.load(Ordering::SeqCst) == 1
+            // Called first and looked at afterwards: before its first attempt it is ready, too.
+            calls.load(Ordering::SeqCst) == 1 && matches!(world.state(job).await, JobState::Ready { .. })
         })
         .await;
         let JobState::Ready { run_at, .. } = world.state(job).await else { panic!("it waits") };
         assert!(run_at > world.engine.now(), "the wait is a stored time");
-        world.clock.advance(Duration::from_secs(60));
-        let report = worked.await.unwrap().unwrap();
+        world.clock.advance(Duration::from_mins(1));
+        let report = task.await.unwrap().unwrap();
         assert_eq!((report.retried, report.succeeded, calls.load(Ordering::SeqCst)), (1, 1, 2));
         assert_eq!(world.statuses(job).await, [Pending, Running, Retrying, Running, Success]);
     });
@@ -140,17 +141,18 @@ fn what_cannot_heal_is_set_aside_at_once_and_redriven_only_on_purpose() {
     });
 }
 
+#[derive(serde::Deserialize)]
+struct Greeting {
+    #[allow(dead_code)]
+    name: String,
+}
+
 /// R-D1: a payload that does not parse is a validation error and names the field.
 #[test]
 fn a_payload_that_does_not_fit_is_a_letter_that_names_the_field() {
     run(async {
         let world = World::new();
         let job = world.engine.job("greet", &json!({"name": 7})).enqueue().await.unwrap().id;
-        #[derive(serde::Deserialize)]
-        struct Greeting {
-            #[allow(dead_code)]
-            name: String,
-        }
         world
             .worker()
             .handle("greet", |_: Greeting, _| async { Ok::<_, Fail>(()) })
@@ -177,11 +179,7 @@ fn a_snooze_is_not_an_attempt() {
                 let calls = counted.fetch_add(1, Ordering::SeqCst);
                 assert_eq!(cx.attempt(), 1);
                 async move {
-                    Ok::<_, Fail>(if calls < 3 {
-                        Reply::Snooze(Duration::from_secs(60))
-                    } else {
-                        Reply::Done
-                    })
+                    Ok::<_, Fail>(if calls < 3 { Reply::Snooze(Duration::from_mins(1)) } else { Reply::Done })
                 }
             })
             .run_until_empty();
@@ -206,8 +204,7 @@ fn a_cancelled_job_is_over_without_a_letter() {
             .unwrap();
         assert_eq!(world.statuses(by_handler).await, [Pending, Running, Failed]);
 
-        let waiting =
-            world.engine.job("drop", &()).delay(Duration::from_secs(60)).enqueue().await.unwrap().id;
+        let waiting = world.engine.job("drop", &()).delay(Duration::from_mins(1)).enqueue().await.unwrap().id;
         assert_eq!(world.engine.cancel(waiting, "changed my mind").await.unwrap(), Some(true));
         assert_eq!(world.state(waiting).await, JobState::Ended);
 
@@ -220,10 +217,10 @@ fn a_cancelled_job_is_over_without_a_letter() {
                 Err::<(), _>(fail(Cause::Network, "stopped"))
             })
             .run_until_empty();
-        let worked = tokio::spawn(worker);
+        let task = tokio::spawn(worker);
         until(|| async { matches!(world.state(running).await, JobState::Leased { .. }) }).await;
         assert_eq!(world.engine.cancel(running, "stop").await.unwrap(), Some(false));
-        assert_eq!(worked.await.unwrap().unwrap().cancelled, 1);
+        assert_eq!(task.await.unwrap().unwrap().cancelled, 1);
         assert_eq!(world.engine.get_dead_letter_queue(10).await.unwrap(), []);
     });
 }

@@ -1,3 +1,3 @@
 -- By its fence, not by its id: a worker that lost its lease must not win.
-DELETE FROM lease WHERE job_id = ?1 AND fence = ?2
-RETURNING lane_id, source_id, attempts, retries, crashes, flags, event, begun_at IS NOT NULL
+SELECT lane_id, source_id, attempts, retries, crashes, flags, event, begun_at IS NOT NULL
+FROM lease WHERE job_id = ?1 AND fence = ?2

@@ -1,0 +1,1 @@
+DELETE FROM lease WHERE job_id = ?1
