@@ -349,7 +349,7 @@ fn any_call_may_fail_once() {
         ("unlink", "EIO"),
         ("mmap", "ENOMEM"),
     ] {
-        for when in [1, 2, 5, 30, 61, 75, 200] {
+        for when in [1, 2, 5, 61, 75] {
             let home = tempfile::tempdir().unwrap();
             let (path, journal) = (home.path().join("redrive.db"), home.path().join("journal"));
             let inject = format!("inject={calls}:error={error}:when={when}");
