@@ -53,6 +53,11 @@ where
     fn adds_work(&self) -> bool {
         self.adds_work
     }
+
+    fn brings(&self) -> usize {
+        // Who adds work often has more; who settles has asked for the next work already.
+        usize::from(self.adds_work)
+    }
 }
 
 /// A request for work, which may wait here.
@@ -139,6 +144,11 @@ impl Operation for LeaseCall {
 
     fn patience(&self) -> Option<Instant> {
         Some(self.until)
+    }
+
+    fn brings(&self) -> usize {
+        // What was handed out is settled, and the next asked for.
+        if self.leased.is_empty() { 0 } else { 2 }
     }
 
     fn abandoned(&self) -> bool {

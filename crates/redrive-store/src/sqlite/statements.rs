@@ -12,7 +12,7 @@ use crate::error::StoreError;
 /// The statements of one connection.
 pub(super) struct Statements<'c> {
     connection: &'c Connection,
-    resting: RefCell<HashMap<usize, Statement<'c>, BuildHasherDefault<Address>>>,
+    resting: RefCell<HashMap<(usize, usize), Statement<'c>, BuildHasherDefault<Address>>>,
 }
 
 impl<'c> Statements<'c> {
@@ -26,7 +26,7 @@ impl<'c> Statements<'c> {
 
     /// The statement of this text, which goes back to rest when it is dropped.
     pub(super) fn get<'s>(&'s self, sql: &'static str) -> Result<Prepared<'s, 'c>, StoreError> {
-        let key = sql.as_ptr().addr();
+        let key = (sql.as_ptr().addr(), sql.len());
         let resting = self.resting.borrow_mut().remove(&key);
         let statement = match resting {
             Some(statement) => statement,
@@ -39,7 +39,7 @@ impl<'c> Statements<'c> {
 /// A statement in use.
 pub(super) struct Prepared<'s, 'c> {
     home: &'s Statements<'c>,
-    key: usize,
+    key: (usize, usize),
     statement: Option<Statement<'c>>,
 }
 
@@ -84,6 +84,6 @@ impl Hasher for Address {
 
     fn write_usize(&mut self, address: usize) {
         // Texts lie side by side; the table looks at the top bits and at the low ones.
-        self.0 = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = (self.0 ^ address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }

@@ -27,7 +27,9 @@ const MAX_GROUP: usize = 4_096;
 /// The most operations that may wait; more are refused, so that memory stays bounded.
 const MAX_WAITING: usize = 100_000;
 /// The longest that a commit is held back for those who are likely to come: what a commit itself takes.
-const LINGER: Duration = Duration::from_micros(150);
+const LINGER: Duration = Duration::from_micros(300);
+/// After so long without anything to do nobody is expected.
+const PAUSE: Duration = Duration::from_millis(1);
 /// For how many commits nobody is waited for after nobody came.
 const NOT_AGAIN_FOR: u32 = 8;
 /// How often another process's writes are looked for while somebody waits for them.
@@ -61,6 +63,11 @@ pub(super) trait Operation: Send {
     /// Whether it brings work in, which a full disk refuses first.
     fn adds_work(&self) -> bool {
         false
+    }
+
+    /// How many operations its answer is likely to bring in a moment.
+    fn brings(&self) -> usize {
+        0
     }
 
     /// Whether nobody waits for the answer any more.
@@ -109,6 +116,7 @@ impl Writer {
                 memory: Memory::default(),
                 data_version: None,
                 parked: Vec::new(),
+                likely: 0,
                 receiver,
                 waiting: counted,
                 broken: None,
@@ -154,7 +162,7 @@ impl Writer {
 /// Whether a commit is worth holding back for others.
 #[derive(Default)]
 struct Company {
-    /// How many were answered after the last commit.
+    /// How many operations the answers after the last commit are likely to bring.
     answered: usize,
     /// For how many commits nobody is waited for, since nobody came.
     alone: u32,
@@ -167,6 +175,8 @@ struct Desk<'s, 'c> {
     memory: Memory,
     data_version: Option<i64>,
     parked: Vec<Box<dyn Operation>>,
+    /// How many operations the answers given just now are likely to bring.
+    likely: usize,
     receiver: Receiver<Message>,
     waiting: Arc<AtomicUsize>,
     broken: Option<StoreError>,
@@ -180,18 +190,11 @@ impl Desk<'_, '_> {
         let mut leftovers: VecDeque<Box<dyn Operation>> = VecDeque::new();
         let mut company = Company::default();
         loop {
-            group.extend(leftovers.drain(..));
-            let mut stopping = false;
-            if group.is_empty() {
-                match self.next_message() {
-                    Some(Message::Do(operation)) => group.push(operation),
-                    Some(Message::Stop) => stopping = true,
-                    None => {}
-                }
-            }
-            self.gather(&mut group, &mut stopping, &mut company);
+            let stopping = self.gather(leftovers.drain(..).collect(), &mut group, &mut company);
             self.waiting.fetch_sub(group.len().min(self.waiting.load(Ordering::Relaxed)), Ordering::Relaxed);
+            self.likely = 0;
             self.serve(std::mem::take(&mut group), &mut leftovers);
+            company.answered = self.likely;
             self.dismiss_the_impatient(&mut leftovers);
             if stopping {
                 self.close(leftovers);
@@ -202,33 +205,59 @@ impl Desk<'_, '_> {
         }
     }
 
-    /// Takes all that waits. Those who were just answered are likely to ask again in a moment, and one commit for everybody is
-    /// worth a short wait; but somebody alone never waits, and where nobody came the last time, nobody is waited for.
-    fn gather(&self, group: &mut Vec<Box<dyn Operation>>, stopping: &mut bool, company: &mut Company) {
-        let mut take_all = |group: &mut Vec<Box<dyn Operation>>| {
-            while !*stopping && group.len() < MAX_GROUP {
-                match self.receiver.try_recv() {
-                    Ok(Message::Do(operation)) => group.push(operation),
-                    Ok(Message::Stop) => *stopping = true,
-                    Err(_) => break,
-                }
-            }
-            *stopping
-        };
-        let mut stop = take_all(group);
-        let expected = (group.len() + company.answered * 3 / 4).min(MAX_GROUP);
-        if company.answered >= 2 && !group.is_empty() && company.alone == 0 {
+    /// Takes all that waits, or waits for something. Those who were just answered are likely to ask again in a moment, and one
+    /// commit for everybody is worth a short wait; but somebody alone never waits, and where nobody came the last time,
+    /// nobody is waited for. Answers whether it is time to stop.
+    fn gather(
+        &self,
+        leftovers: Vec<Box<dyn Operation>>,
+        group: &mut Vec<Box<dyn Operation>>,
+        company: &mut Company,
+    ) -> bool {
+        group.extend(leftovers);
+        if self.take_all(group) {
+            return true;
+        }
+        let mut expected = group.len() + company.answered * 3 / 4;
+        if group.is_empty() {
             let began = Instant::now();
-            while !stop && group.len() < expected && began.elapsed() < LINGER {
-                std::thread::sleep(Duration::from_micros(10));
-                stop = take_all(group);
+            match self.next_message() {
+                Some(Message::Do(operation)) => group.push(operation),
+                Some(Message::Stop) => return true,
+                None => return false,
             }
-            if group.len() < expected {
-                company.alone = NOT_AGAIN_FOR;
+            // Whoever comes after a pause does not come because of our last answers.
+            if began.elapsed() > PAUSE {
+                expected = 0;
             }
         }
-        company.alone = company.alone.saturating_sub(1);
-        company.answered = group.len();
+        if company.alone > 0 {
+            company.alone -= 1;
+            return self.take_all(group);
+        }
+        let began = Instant::now();
+        let mut stop = self.take_all(group);
+        while !stop && group.len() < expected.min(MAX_GROUP) {
+            if began.elapsed() >= LINGER {
+                company.alone = NOT_AGAIN_FOR;
+                break;
+            }
+            std::thread::yield_now();
+            stop = self.take_all(group);
+        }
+        stop
+    }
+
+    /// Takes what is there without waiting. Answers whether it is time to stop.
+    fn take_all(&self, group: &mut Vec<Box<dyn Operation>>) -> bool {
+        while group.len() < MAX_GROUP {
+            match self.receiver.try_recv() {
+                Ok(Message::Do(operation)) => group.push(operation),
+                Ok(Message::Stop) => return true,
+                Err(_) => break,
+            }
+        }
+        false
     }
 
     /// The next message, or nothing when it is time to look around.
@@ -358,6 +387,7 @@ impl Desk<'_, '_> {
         let mut waiting: (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());
         for (at, (operation, done)) in all.by_ref() {
             if done {
+                self.likely += operation.brings();
                 leftovers.extend(operation.answer(Ok(())));
             } else if at < arrived {
                 waiting.1.push(operation);

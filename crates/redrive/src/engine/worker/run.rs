@@ -23,6 +23,8 @@ use crate::engine::settle::next_run;
 use crate::engine::{AttemptReport, EngineError, Shutdown, attempt, batch};
 use crate::hooks::guarded;
 
+/// How many turns everybody gets, at most, before what has ended is settled.
+const TURNS: usize = 32;
 /// How often a worker that waits for an end looks whether it has come.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How often, at the least, expired leases are looked for.
@@ -159,11 +161,8 @@ impl<'a> Run<'a> {
             tokio::select! {
                 biased;
                 _ = receiver.recv_many(&mut finished, redrive_store::MAX_BATCH) => {
+                    wait_for_more(self.slots.len(), &mut receiver, &mut finished).await;
                     self.settle(&mut finished)?;
-                    if self.slots.len() > 0 {
-                        // Others are about to end as well: one commit for all of them.
-                        tokio::task::yield_now().await;
-                    }
                 }
                 (sent, settled) = next_settled(&mut self.settling), if !self.settling.is_empty() => {
                     self.settled(&sent, &settled?);
@@ -506,4 +505,26 @@ fn next_settled<'s, 'a>(
         }
         Poll::Pending
     })
+}
+
+/// Others are about to end as well, and one commit for all of them is cheaper than one for each: goes on as long as more
+/// of them end each time that everybody had a turn.
+async fn wait_for_more(
+    running: usize,
+    receiver: &mut UnboundedReceiver<Finished>,
+    finished: &mut Vec<Finished>,
+) {
+    for _ in 0..TURNS {
+        let so_far = finished.len();
+        if so_far >= running {
+            return;
+        }
+        tokio::task::yield_now().await;
+        while let Ok(another) = receiver.try_recv() {
+            finished.push(another);
+        }
+        if finished.len() == so_far {
+            return;
+        }
+    }
 }
