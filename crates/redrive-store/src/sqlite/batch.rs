@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use redrive_policy::{Cause, Class};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
 use super::sql;
 use super::statements::{Prepared, Statements};
@@ -16,6 +16,9 @@ use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId};
 use crate::time::Timestamp;
+
+/// How many plain events are written at once.
+const EIGHT: usize = 8;
 
 /// What the writer remembers between transactions. Names and lanes are never deleted, so what is known stays true.
 #[derive(Debug, Default)]
@@ -99,6 +102,8 @@ pub(super) struct Batch<'a, 'c> {
     read: (i64, i64),
     lanes: Vec<(i64, LaneDelta)>,
     dead: Vec<(Cause, i64)>,
+    /// Plain events that are not written yet.
+    plain_events: Vec<[Option<i64>; 12]>,
     events: i64,
     failed_events: i64,
     /// Lanes in which something became ready.
@@ -124,6 +129,7 @@ impl<'a, 'c> Batch<'a, 'c> {
             read,
             lanes: Vec::new(),
             dead: Vec::new(),
+            plain_events: Vec::with_capacity(EIGHT),
             events: 0,
             failed_events: 0,
             readied: Vec::new(),
@@ -132,6 +138,7 @@ impl<'a, 'c> Batch<'a, 'c> {
 
     /// Brings sequences and counters up to date. Nothing may be written afterwards but the commit.
     pub(super) fn finish(mut self) -> Result<(), StoreError> {
+        self.write_events()?;
         for (lane, delta) in std::mem::take(&mut self.lanes) {
             let LaneDelta { ready, leased, dead, succeeded, cancelled, discarded } = delta;
             if [ready, leased, dead, succeeded, cancelled, discarded] != [0; 6] {
@@ -224,23 +231,23 @@ impl<'a, 'c> Batch<'a, 'c> {
             && row.importance.is_none();
         let (job, status) = (row.job.map(|job| job.0), status as i64);
         if plain {
-            self.run(
-                sql!("event_insert_plain"),
-                params![
-                    seq,
-                    at.millis(),
-                    row.type_id,
-                    row.source_id,
-                    status,
-                    job,
-                    row.lane_id,
-                    row.parent,
-                    row.attempt,
-                    row.retries,
-                    row.max_retries,
-                    row.latency_ms
-                ],
-            )?;
+            self.plain_events.push([
+                Some(seq),
+                Some(at.millis()),
+                Some(row.type_id),
+                Some(row.source_id),
+                Some(status),
+                job,
+                row.lane_id,
+                row.parent,
+                row.attempt,
+                row.retries,
+                row.max_retries,
+                row.latency_ms,
+            ]);
+            if self.plain_events.len() == EIGHT {
+                self.write_events()?;
+            }
         } else {
             self.run(
                 sql!("event_insert"),
@@ -265,6 +272,22 @@ impl<'a, 'c> Batch<'a, 'c> {
                 ],
             )?;
         }
+        Ok(())
+    }
+
+    /// Writes the plain events that were gathered. Whoever reads the stream inside a transaction does this first.
+    pub(super) fn write_events(&mut self) -> Result<(), StoreError> {
+        let events = std::mem::take(&mut self.plain_events);
+        if events.len() == EIGHT {
+            self.statement(sql!("event_insert_eight"))?.execute(params_from_iter(events.as_flattened()))?;
+        } else {
+            let mut statement = self.statement(sql!("event_insert_plain"))?;
+            for event in &events {
+                statement.execute(params_from_iter(event))?;
+            }
+        }
+        self.plain_events = events;
+        self.plain_events.clear();
         Ok(())
     }
 

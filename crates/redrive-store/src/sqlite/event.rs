@@ -139,6 +139,7 @@ pub(super) fn import(
     events: &[ImportedEvent],
     scraps: &[Scrap],
 ) -> Result<u64, StoreError> {
+    batch.write_events()?;
     let mut added = 0;
     for imported in events {
         if seq_of(batch, &imported.event_id)?.is_some() {
@@ -400,6 +401,7 @@ pub(super) fn asides(batch: &Batch<'_, '_>, after: i64, limit: u32) -> Result<Ve
 
 /// Deletes the next stretch of old events that nobody needs; answers how many.
 pub(super) fn prune(batch: &mut Batch<'_, '_>, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    batch.write_events()?;
     let cursor: i64 = batch.first(sql!("store_pruned_to"), [], |row| row.get(0))?.unwrap_or(0);
     let looked_at = batch.all(sql!("event_old"), params![cursor, limit], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?, row.get::<_, bool>(3)?))
