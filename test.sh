@@ -20,6 +20,25 @@ skip() {
     skipped+=("$1")
 }
 
+# need COMMAND PACKAGE: what tests call, installed when it is missing and we may. A test that still misses it says so itself,
+# and fails with CI=true.
+need() {
+    command -v "$1" >/dev/null && return
+    say "installing $2 for $1"
+    if [[ $EUID -eq 0 ]] && command -v apt-get >/dev/null; then
+        DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet "$2" >/dev/null 2>&1 ||
+            { apt-get update --quiet >/dev/null 2>&1 && DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet "$2" >/dev/null; } ||
+            printf '!! %s could not be installed\n' "$2" >&2
+    else
+        printf '!! %s is missing: install the package %s\n' "$1" "$2" >&2
+    fi
+}
+
+# The crash tests kill at chosen system calls, and cut the power of a filesystem in a file.
+need strace strace
+need mkfs.ext4 e2fsprogs
+need losetup mount
+
 # The same flags everywhere: a different set of features would build the dependencies again.
 all=(--locked --workspace --all-features)
 

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use redrive_store::{
-    DeadLetters,
-    EventFilter, EventStatus, Events, Housekeeping, Jobs, LeaseRequest, Leases, NewEvent, NewJob, Settlement, Workers,
+    DeadLetters, EventFilter, EventStatus, Events, Housekeeping, Jobs, LeaseRequest, Leases, NewEvent,
+    NewJob, Settlement, Workers,
 };
 
 use crate::letters;
@@ -13,7 +13,8 @@ use crate::measure::{Bench, now, rss_mb};
 
 /// Jobs through enqueue, lease and settle, in batches of 64: microseconds per job.
 async fn cost(bench: &Bench, kind: &str) -> f64 {
-    let worker = bench.store.register(now(), "flat".into(), Duration::from_secs(600)).await.expect("a worker");
+    let worker =
+        bench.store.register(now(), "flat".into(), Duration::from_secs(600)).await.expect("a worker");
     let rounds = 200;
     let began = Instant::now();
     for _ in 0..rounds {
@@ -83,7 +84,8 @@ pub async fn run() {
     let mut emitted = 0_u64;
     for target in [1_000_000_u64, 10_000_000] {
         while emitted < target {
-            let event = NewEvent { event_type: "observation".into(), source: "flat".into(), ..NewEvent::default() };
+            let event =
+                NewEvent { event_type: "observation".into(), source: "flat".into(), ..NewEvent::default() };
             bench.store.append(now(), vec![event; 10_000]).await.expect("appended");
             emitted += 10_000;
         }

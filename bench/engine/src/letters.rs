@@ -11,7 +11,8 @@ use redrive_store::{
 use crate::measure::{Bench, now};
 
 pub async fn make(bench: &Bench, letters: usize) {
-    let worker = bench.store.register(now(), "letters".into(), Duration::from_secs(600)).await.expect("a worker");
+    let worker =
+        bench.store.register(now(), "letters".into(), Duration::from_secs(600)).await.expect("a worker");
     let decision =
         decide(&Policy::standard(), &Failure::of(Cause::AuthError), &History::default(), &mut Rng::seeded(1));
     let failure = FailedAttempt {

@@ -11,9 +11,19 @@ use tokio::task::JoinSet;
 
 use crate::disk;
 use crate::measure::{Bench, quantile, rss_mb};
+use crate::raw;
 
 pub const ROWS: &[&str] = &[
-    "enqueue-1", "enqueue-64", "enqueue-256", "bulk-500", "drain-64", "mixed-64+64", "mixed-256+256", "latency-500/s",
+    "raw-enqueue",
+    "raw-mixed",
+    "enqueue-1",
+    "enqueue-64",
+    "enqueue-256",
+    "bulk-500",
+    "drain-64",
+    "mixed-64+64",
+    "mixed-256+256",
+    "latency-500/s",
 ];
 
 /// 200 bytes of JSON.
@@ -33,6 +43,8 @@ pub async fn row(name: &str, span: Duration) {
     let bench = Bench::new();
     let (append, overwrite) = disk::rates(bench.folder.path());
     let (rate, mut latencies) = match name {
+        "raw-enqueue" => (raw::enqueue(bench.folder.path(), span), Vec::new()),
+        "raw-mixed" => (raw::mixed(bench.folder.path(), span), Vec::new()),
         "enqueue-1" => enqueue(&bench.engine, 1, 1, span).await,
         "enqueue-64" => enqueue(&bench.engine, 64, 1, span).await,
         "enqueue-256" => enqueue(&bench.engine, 256, 1, span).await,
@@ -45,14 +57,23 @@ pub async fn row(name: &str, span: Duration) {
     };
     let (p50, p99) = (quantile(&mut latencies, 0.5), quantile(&mut latencies, 0.99));
     println!(
-        "{:<44} {rate:>11.0} {p50:>10.2} {p99:>10.2} {append:>14.0} {overwrite:>14.0} {:>7.0}",
+        "{:<44} {rate:>11.0} {:>10} {:>10} {append:>14.0} {overwrite:>14.0} {:>7.0}",
         label(name),
+        shown(p50),
+        shown(p99),
         rss_mb()
     );
 }
 
+/// A latency, or nothing where none was measured.
+fn shown(milliseconds: f64) -> String {
+    if milliseconds.is_nan() { "-".to_owned() } else { format!("{milliseconds:.2}") }
+}
+
 fn label(name: &str) -> String {
     match name {
+        "raw-enqueue" => "(bare SQLite: 64 inserts a commit)".to_owned(),
+        "raw-mixed" => "(bare SQLite: 64 in, taken, out a commit)".to_owned(),
         "enqueue-1" => "1 caller enqueues, waiting for its answer".to_owned(),
         "enqueue-64" => "64 callers enqueue, each waiting".to_owned(),
         "enqueue-256" => "256 callers enqueue, each waiting".to_owned(),
@@ -87,7 +108,12 @@ async fn enqueue(engine: &Engine, callers: usize, at_once: usize, span: Duration
 }
 
 /// A worker whose handler does nothing but count.
-fn worker(engine: &Engine, slots: usize, done: &Arc<AtomicU64>, shutdown: &Shutdown) -> tokio::task::JoinHandle<()> {
+fn worker(
+    engine: &Engine,
+    slots: usize,
+    done: &Arc<AtomicU64>,
+    shutdown: &Shutdown,
+) -> tokio::task::JoinHandle<()> {
     let done = Arc::clone(done);
     let shutdown = shutdown.clone();
     let worker = engine.worker().concurrency(slots).handle("bench", move |_: String, _| {

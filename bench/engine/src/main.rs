@@ -9,6 +9,7 @@ mod flat;
 mod letters;
 mod load;
 mod measure;
+mod raw;
 
 use std::time::Duration;
 
@@ -31,7 +32,13 @@ fn main() {
             let span = Duration::from_secs_f64(seconds(0));
             println!(
                 "{:<44} {:>11} {:>10} {:>10} {:>14} {:>14} {:>7}",
-                "200-byte payload, synchronous=FULL", "jobs/s", "p50 ms", "p99 ms", "append+sync/s", "overwrite+sync/s", "RSS MB"
+                "200-byte payload, synchronous=FULL",
+                "jobs/s",
+                "p50 ms",
+                "p99 ms",
+                "append+sync/s",
+                "overwrite+sync/s",
+                "RSS MB"
             );
             for name in load::ROWS {
                 runtime.block_on(load::row(name, span));
