@@ -125,6 +125,15 @@ pub enum Refusal {
     /// Outside the range.
     #[error("priority {0} is not between -100 and 100")]
     BadPriority(i32),
+    /// Outside the range.
+    #[error("importance {0} is not between 1 and 5")]
+    BadImportance(u8),
+    /// Nested too deep to be read back everywhere.
+    #[error("the data nests deeper than {most} levels")]
+    TooDeep {
+        /// The limit.
+        most: usize,
+    },
     /// Too many at once.
     #[error("{count} at once; {most} is the most")]
     TooMany {

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Answer;
+use crate::error::{Refusal, StoreError, Trouble};
 use crate::id::{EventSeq, JobId};
+use crate::job::{MAX_PAYLOAD_BYTES, is_name};
 use crate::time::Timestamp;
 
 /// What state a thing was in after the event.
@@ -207,6 +209,70 @@ pub struct NewEvent {
     pub job: Option<JobId>,
 }
 
+/// How deep the data of an event may nest.
+const DEEPEST: usize = 64;
+/// What an importance may be.
+const IMPORTANCE: std::ops::RangeInclusive<u8> = 1..=5;
+
+impl NewEvent {
+    /// Whether it can be stored at all.
+    pub fn validate(&self) -> Result<(), StoreError> {
+        let optional = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        for (what, name) in [
+            ("event type", &self.event_type),
+            ("source", &self.source),
+            ("hypothesis", &optional(&self.related_hypothesis_id)),
+            ("caller id", &optional(&self.caller_id)),
+        ] {
+            must_be_name(what, name)?;
+        }
+        if let Some(importance) = self.importance.filter(|importance| !IMPORTANCE.contains(importance)) {
+            return refuse(Refusal::BadImportance(importance));
+        }
+        let error = self.error_info.as_ref();
+        let more = [error.map(|error| &error.more), self.retry_info.as_ref().map(|retry| &retry.more)];
+        let more = more.into_iter().flatten().chain(self.recovery_actions.iter().map(|action| &action.more));
+        let mut inside = more.flat_map(Map::values);
+        if is_deeper(&self.data, DEEPEST) || inside.any(|value| is_deeper(value, DEEPEST)) {
+            return refuse(Refusal::TooDeep { most: DEEPEST });
+        }
+        let bytes = written(&self.data)
+            + written(&self.tags)
+            + written(&self.error_info)
+            + written(&self.retry_info)
+            + written(&self.recovery_actions);
+        if bytes > MAX_PAYLOAD_BYTES {
+            return refuse(Refusal::PayloadTooLarge { bytes, most: MAX_PAYLOAD_BYTES });
+        }
+        Ok(())
+    }
+}
+
+fn refuse(refusal: Refusal) -> Result<(), StoreError> {
+    Err(Trouble::Refused(refusal).into())
+}
+
+fn must_be_name(what: &'static str, name: &str) -> Result<(), StoreError> {
+    if is_name(name) {
+        return Ok(());
+    }
+    refuse(Refusal::BadName { what, name: name.chars().take(80).collect() })
+}
+
+/// How many bytes a thing has as JSON.
+fn written(thing: &impl Serialize) -> usize {
+    serde_json::to_string(thing).map_or(usize::MAX / 8, |text| text.len())
+}
+
+/// Whether a value nests deeper than so much. Looks no deeper than that itself.
+fn is_deeper(value: &Value, than: usize) -> bool {
+    match value {
+        Value::Array(values) => than == 0 || values.iter().any(|value| is_deeper(value, than - 1)),
+        Value::Object(values) => than == 0 || values.values().any(|value| is_deeper(value, than - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
 /// An event from a file, with the id, the time and the parent that it came with.
 #[derive(Debug, Clone)]
 pub struct ImportedEvent {
@@ -218,6 +284,17 @@ pub struct ImportedEvent {
     pub parent_event_id: Option<EventId>,
     /// When it happened.
     pub at: Timestamp,
+}
+
+impl ImportedEvent {
+    /// Whether it can be stored at all.
+    pub fn validate(&self) -> Result<(), StoreError> {
+        must_be_name("event id", &self.event_id)?;
+        if let Some(parent) = &self.parent_event_id {
+            must_be_name("parent's event id", parent)?;
+        }
+        self.event.validate()
+    }
 }
 
 /// A line that an import could not read.

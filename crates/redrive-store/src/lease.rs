@@ -93,7 +93,8 @@ pub trait Leases: Send + Sync {
     /// Leases what is due. Dropping the answer gives everything back, uncounted.
     fn lease(&self, now: Timestamp, request: LeaseRequest) -> Answer<'_, Vec<LeasedJob>>;
 
-    /// Marks that the execution begins: from here on the attempt counts. `false` for a lease that is lost.
+    /// Marks that the execution begins: from here on the attempt counts. `false` for a lease that is lost, and for a job
+    /// whose deadline has passed: whoever has the lease sets it aside.
     fn begin(&self, now: Timestamp, tokens: Vec<LeaseToken>) -> Answer<'_, Vec<bool>>;
 
     /// Heartbeat: extends these leases and the worker's presence.
@@ -109,7 +110,8 @@ pub trait Leases: Send + Sync {
     fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Answer<'_, Vec<Settled>>;
 
     /// Takes over at most `max` leases that expired, and inline jobs whose process is gone, under new fences; puts jobs
-    /// that were reserved for a worker that is gone where every worker sees them.
+    /// that were reserved for a worker that is gone where every worker sees them. A job that somebody wanted cancelled
+    /// is over with its lease.
     fn seize_expired(
         &self,
         now: Timestamp,

@@ -51,6 +51,17 @@ pub trait Store: Jobs + Leases + DeadLetters + Events + Workers + Housekeeping {
 
 impl<S: Jobs + Leases + DeadLetters + Events + Workers + Housekeeping> Store for S {}
 
+/// What a round of pruning did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pruned {
+    /// Events that went.
+    pub events: u64,
+    /// Letters that went.
+    pub letters: u64,
+    /// Whether there may be more that is old enough: the round ended at its limit.
+    pub more: bool,
+}
+
 /// Keeping the store in order.
 pub trait Housekeeping: Send + Sync {
     /// A number that no other store has, from which keys for the outside world are made.
@@ -69,14 +80,15 @@ pub trait Housekeeping: Send + Sync {
     fn backup<'a>(&'a self, to: &'a std::path::Path) -> Answer<'a, ()>;
 
     /// Deletes events older than `events_before` (never those of a living job or letter) and letters that died before
-    /// `letters_before`. At most `limit` of each, so that nobody waits for it; answers how many of each went.
+    /// `letters_before`. Looks at no more than `limit` of each, so that nobody waits for it; each round goes on where the
+    /// last one ended.
     fn prune(
         &self,
         now: Timestamp,
         events_before: Timestamp,
         letters_before: Timestamp,
         limit: u32,
-    ) -> Answer<'_, (u64, u64)>;
+    ) -> Answer<'_, Pruned>;
 
     /// Finishes what is under way and closes. Dropping a store does the same without waiting.
     fn close(&self) -> Answer<'_, ()>;

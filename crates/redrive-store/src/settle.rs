@@ -73,6 +73,37 @@ pub enum Ending {
     },
 }
 
+impl Ending {
+    /// Its name, for the record.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Ending::Succeeded { .. } => "succeeded",
+            Ending::Retry { .. } => "retry",
+            Ending::Dead { .. } => "dead",
+            Ending::Snoozed { .. } => "snoozed",
+            Ending::Cancelled { .. } => "cancelled",
+            Ending::Released { .. } => "released",
+        }
+    }
+
+    /// Whether the job waits again afterwards.
+    pub const fn puts_back(&self) -> bool {
+        match self {
+            Ending::Retry { .. } | Ending::Snoozed { .. } | Ending::Released { .. } => true,
+            Ending::Succeeded { .. } | Ending::Dead { .. } | Ending::Cancelled { .. } => false,
+        }
+    }
+
+    /// The exit code of a command, where there was one.
+    pub fn exit_code(&self) -> Option<i32> {
+        match self {
+            Ending::Succeeded { exit_code, .. } | Ending::Cancelled { exit_code, .. } => *exit_code,
+            Ending::Retry { failure, .. } | Ending::Dead { failure, .. } => failure.exit_code,
+            Ending::Snoozed { .. } | Ending::Released { .. } => None,
+        }
+    }
+}
+
 /// What a command or a call said, bounded and redacted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -210,6 +241,11 @@ pub enum Settled {
         /// Under this event.
         event: EventSeq,
     },
-    /// The lease was lost: nothing changed.
+    /// It would have been put back, but somebody had asked for its end: it is cancelled.
+    Cancelled {
+        /// Under this event.
+        event: EventSeq,
+    },
+    /// The lease was lost: nothing changed. A `stale_settle` event tells of it.
     Stale,
 }

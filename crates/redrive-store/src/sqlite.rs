@@ -29,20 +29,20 @@ use std::time::Duration;
 use rusqlite::ErrorCode;
 
 use crate::dead_letter::{DeadLetter, DeadLetters, LetterFilter, Redriven};
-use crate::error::{StoreError, Trouble};
+use crate::error::{Refusal, StoreError, Trouble};
 use crate::event::{Aside, Event, EventFilter, EventId, Events, ImportedEvent, NewEvent, Scrap};
 use crate::id::{EventSeq, JobId, WorkerId};
-use crate::job::{Enqueued, JobRecord, Jobs, NewJob, RunNow};
+use crate::job::{Enqueued, JobRecord, Jobs, MAX_BATCH, NewJob, RunNow};
 use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
 use crate::settle::{Settled, Settlement};
 use crate::status::StoreStatus;
 use crate::time::Timestamp;
 use crate::worker::{WorkerPresence, Workers};
-use crate::{Answer, CheckReport, Housekeeping};
+use crate::{Answer, CheckReport, Housekeeping, Pruned};
 
 use batch::{Batch, Memory};
 use checkpoint::Checkpoints;
-use operation::{Follow, LeaseCall, call};
+use operation::{Follow, LeaseAnswer, LeaseCall, call};
 use reader::Readers;
 use reserve::Reserve;
 use statements::Statements;
@@ -203,6 +203,14 @@ fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(FOR_EVER).min(FOR_EVER)
 }
 
+/// One call is one transaction, in which nobody else gets a turn: it must not be without bounds.
+fn few_enough(count: usize) -> Result<(), StoreError> {
+    if count > MAX_BATCH {
+        return Err(Trouble::Refused(Refusal::TooMany { count, most: MAX_BATCH }).into());
+    }
+    Ok(())
+}
+
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> StoreError {
         use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType};
@@ -256,16 +264,20 @@ impl Jobs for Sqlite {
 }
 
 impl Leases for Sqlite {
-    fn lease(&self, now: Timestamp, request: LeaseRequest) -> Answer<'_, Vec<LeasedJob>> {
+    fn lease(&self, now: Timestamp, mut request: LeaseRequest) -> Answer<'_, Vec<LeasedJob>> {
+        request.max = request.max.min(MAX_BATCH);
         Box::pin(async move {
             let (operation, answer) = LeaseCall::submitted(now, request);
             self.writer.submit(operation);
-            answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
+            LeaseAnswer::new(&self.writer, now, answer).await
         })
     }
 
     fn begin(&self, now: Timestamp, tokens: Vec<LeaseToken>) -> Answer<'_, Vec<bool>> {
-        Box::pin(self.write(move |batch| lease::begin(batch, now, &tokens)))
+        Box::pin(async move {
+            few_enough(tokens.len())?;
+            self.write(move |batch| lease::begin(batch, now, &tokens)).await
+        })
     }
 
     fn renew(
@@ -275,11 +287,17 @@ impl Leases for Sqlite {
         presence_for: Duration,
         tokens: Vec<LeaseToken>,
     ) -> Answer<'_, Vec<Renewal>> {
-        Box::pin(self.write(move |batch| lease::renew(batch, now, worker, presence_for, &tokens)))
+        Box::pin(async move {
+            few_enough(tokens.len())?;
+            self.write(move |batch| lease::renew(batch, now, worker, presence_for, &tokens)).await
+        })
     }
 
     fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Answer<'_, Vec<Settled>> {
-        Box::pin(self.write(move |batch| settle::settle(batch, now, &settlements)))
+        Box::pin(async move {
+            few_enough(settlements.len())?;
+            self.write(move |batch| settle::settle(batch, now, &settlements)).await
+        })
     }
 
     fn seize_expired(
@@ -289,6 +307,7 @@ impl Leases for Sqlite {
         lease_for: Duration,
         max: usize,
     ) -> Answer<'_, Vec<Seized>> {
+        let max = max.min(MAX_BATCH);
         Box::pin(self.write(move |batch| lease::seize_expired(batch, now, reaper, lease_for, max)))
     }
 }
@@ -304,20 +323,28 @@ impl DeadLetters for Sqlite {
         ids: Vec<JobId>,
         event_type: &'static str,
     ) -> Answer<'_, Vec<Redriven>> {
-        Box::pin(self.write(move |batch| dead_letter::redrive(batch, now, &ids, event_type)))
+        Box::pin(async move {
+            few_enough(ids.len())?;
+            self.write(move |batch| dead_letter::redrive(batch, now, &ids, event_type)).await
+        })
     }
 }
 
 impl Events for Sqlite {
     fn append(&self, now: Timestamp, events: Vec<NewEvent>) -> Answer<'_, Vec<(EventSeq, EventId)>> {
         Box::pin(async move {
-            event::validate(&events)?;
+            few_enough(events.len())?;
+            events.iter().try_for_each(NewEvent::validate)?;
             self.add(move |batch| event::append(batch, now, &events)).await
         })
     }
 
     fn import(&self, now: Timestamp, events: Vec<ImportedEvent>, scraps: Vec<Scrap>) -> Answer<'_, u64> {
-        Box::pin(self.add(move |batch| event::import(batch, now, &events, &scraps)))
+        Box::pin(async move {
+            few_enough(events.len().saturating_add(scraps.len()))?;
+            events.iter().try_for_each(ImportedEvent::validate)?;
+            self.add(move |batch| event::import(batch, now, &events, &scraps)).await
+        })
     }
 
     fn events(&self, filter: EventFilter, limit: u32) -> Answer<'_, Vec<Event>> {
@@ -410,11 +437,11 @@ impl Housekeeping for Sqlite {
         events_before: Timestamp,
         letters_before: Timestamp,
         limit: u32,
-    ) -> Answer<'_, (u64, u64)> {
+    ) -> Answer<'_, Pruned> {
         Box::pin(self.write(move |batch| {
             let letters = dead_letter::purge(batch, now, letters_before, limit)?;
-            let events = event::prune(batch, events_before, limit)?;
-            Ok((events, letters))
+            let (events, more) = event::prune(batch, events_before, limit)?;
+            Ok(Pruned { events, letters, more: more || letters >= u64::from(limit) })
         }))
     }
 

@@ -101,6 +101,8 @@ struct Shared {
     lang: Lang,
     seed: Option<AtomicU64>,
     retention: Retention,
+    /// Of the workers that this engine ever had: after a jump of the clock the living have so long.
+    longest_lease_ms: AtomicU64,
     clock_watch: Mutex<ClockWatch>,
     desk: tokio::sync::Mutex<Option<Desk>>,
 }

@@ -111,7 +111,7 @@ CREATE TABLE lease (
     source_id        INTEGER NOT NULL,
     flags            INTEGER NOT NULL,         -- 1 has a unique key, 2 has a row in progress, 4 has a caller's id
     event            INTEGER NOT NULL,
-    cancel_requested INTEGER NOT NULL DEFAULT 0
+    cancel_why       TEXT                      -- somebody wants the job over, for this reason
 );
 
 -- A worker's incarnation: a new number each time one starts.
@@ -187,6 +187,8 @@ CREATE INDEX event_caller ON event (caller_id, seq) WHERE caller_id IS NOT NULL;
 CREATE INDEX event_hypothesis ON event (hypothesis, seq) WHERE hypothesis IS NOT NULL;
 -- 3 failed, 4 retrying, 5 dead_letter: what people look for.
 CREATE INDEX event_trouble ON event (status, seq) WHERE status >= 3;
+-- What was told about a job from beside its story; the story itself has its lane, and pays nothing for this.
+CREATE INDEX event_beside ON event (job_id, seq) WHERE job_id IS NOT NULL AND lane_id IS NULL;
 
 -- Events that came from elsewhere, by the id they came with.
 CREATE TABLE event_alias (

@@ -26,12 +26,16 @@ const INSIST_EVERY: Duration = Duration::from_millis(250);
 /// From this size on somebody keeps the journal from being reused: 256 MiB.
 const TOO_LONG_PAGES: i64 = 65_536;
 /// How many commits pass between two looks at the journal's size.
-const LOOK_EVERY: u32 = 32;
+const LOOK_EVERY: u32 = 8;
+/// How long a commit is held up for the copying thread, so that nobody fills the journal faster than it is emptied.
+const CATCH_UP_WITHIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Checkpoints {
     since_look: u32,
     ask: Option<SyncSender<()>>,
     nearly_done: Arc<AtomicBool>,
+    /// Whether the thread was asked and is not done yet.
+    copying: Arc<AtomicBool>,
     /// The first failure of the disk. A sync that failed once may lie the next time, so it is never tried again.
     failure: Arc<OnceLock<StoreError>>,
     insisted: Option<Instant>,
@@ -45,14 +49,16 @@ impl Checkpoints {
         let (ask, asked) = sync_channel(1);
         let nearly_done = Arc::new(AtomicBool::new(false));
         let failure = Arc::new(OnceLock::new());
-        let (tell, failed) = (Arc::clone(&nearly_done), Arc::clone(&failure));
+        let copying = Arc::new(AtomicBool::new(false));
+        let (tell, failed, done) = (Arc::clone(&nearly_done), Arc::clone(&failure), Arc::clone(&copying));
         let thread = std::thread::Builder::new()
             .name("redrive-checkpoint".to_owned())
-            .spawn(move || copy(&connection, &asked, &tell, &failed))?;
+            .spawn(move || copy(&connection, &asked, &tell, &done, &failed))?;
         Ok(Checkpoints {
             since_look: 0,
             ask: Some(ask),
             nearly_done,
+            copying,
             failure,
             insisted: None,
             warned: false,
@@ -93,13 +99,19 @@ impl Checkpoints {
             && let Some(ask) = &self.ask
         {
             // Full means that it is at it already.
-            let _asked = ask.try_send(());
+            if ask.try_send(()).is_ok() {
+                self.copying.store(true, Ordering::Release);
+            }
         }
     }
 
     /// Copies the rest while nobody else may write, so that the next commit, whoever's it is, begins at the journal's
     /// start. A reader of an old state prevents it: then it is tried again later.
     fn insist(&mut self, connection: &Connection) {
+        let began = Instant::now();
+        while self.copying.load(Ordering::Acquire) && began.elapsed() < CATCH_UP_WITHIN {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         open::with_patience(INSIST_FOR, || {
             journal(connection, "PRAGMA wal_checkpoint(RESTART)", &self.failure)
         });
@@ -120,12 +132,14 @@ fn copy(
     connection: &Connection,
     asked: &Receiver<()>,
     nearly_done: &AtomicBool,
+    copying: &AtomicBool,
     failure: &OnceLock<StoreError>,
 ) {
     while asked.recv().is_ok() && failure.get().is_none() {
         if journal(connection, "PRAGMA wal_checkpoint(PASSIVE)", failure).is_some() {
             nearly_done.store(true, Ordering::Release);
         }
+        copying.store(false, Ordering::Release);
     }
 }
 

@@ -15,13 +15,12 @@ use super::batch::{Batch, EventRow};
 use super::job::count;
 use super::wheres::Wheres;
 use super::{millis, sql};
-use crate::error::{Refusal, StoreError, Trouble};
+use crate::error::{StoreError, Trouble};
 use crate::event::{
     Aside, ErrorInfo, Event, EventFilter, EventId, EventStatus, ImportedEvent, NewEvent, Order,
     RecoveryAction, RetryInfo, Scrap,
 };
 use crate::id::{EventSeq, JobId};
-use crate::job::{MAX_BATCH, MAX_PAYLOAD_BYTES, is_name};
 use crate::time::Timestamp;
 
 /// What few events have.
@@ -57,25 +56,6 @@ struct Retry {
 /// JSON of our own from the store; what cannot be read is shown as the text that it is.
 pub(super) fn parse_json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
-}
-
-pub(super) fn validate(events: &[NewEvent]) -> Result<(), StoreError> {
-    let refuse = |refusal| Err(StoreError::from(Trouble::Refused(refusal)));
-    if events.len() > MAX_BATCH {
-        return refuse(Refusal::TooMany { count: events.len(), most: MAX_BATCH });
-    }
-    for event in events {
-        for (what, name) in [("event type", &event.event_type), ("source", &event.source)] {
-            if !is_name(name) {
-                return refuse(Refusal::BadName { what, name: name.chars().take(80).collect() });
-            }
-        }
-        let bytes = event.data.to_string().len();
-        if bytes > MAX_PAYLOAD_BYTES {
-            return refuse(Refusal::PayloadTooLarge { bytes, most: MAX_PAYLOAD_BYTES });
-        }
-    }
-    Ok(())
 }
 
 pub(super) fn append(
@@ -344,7 +324,6 @@ fn of_job(
     limit: u32,
 ) -> Result<Vec<Event>, StoreError> {
     let latest: Option<i64> = batch.first(sql!("job_latest"), [job.0], |row| row.get(0))?.flatten();
-    let Some(latest) = latest else { return Ok(Vec::new()) };
     let matches = |event: &Event| {
         event.job == Some(job)
             && (filter.types.is_empty() || filter.types.contains(&event.event_type))
@@ -358,13 +337,30 @@ fn of_job(
             && filter.before.is_none_or(|before| event.seq < before)
             && (filter.tags.is_empty() || filter.tags.iter().any(|tag| event.tags.contains(tag)))
     };
-    let mut story = causality(batch, EventSeq(latest), LONGEST_STORY)?;
+    let mut story = match latest {
+        Some(latest) => causality(batch, EventSeq(latest), LONGEST_STORY)?,
+        None => Vec::new(),
+    };
+    story.extend(beside(batch, job)?);
     story.retain(matches);
+    story.sort_by_key(|event| event.seq);
+    story.dedup_by_key(|event| event.seq);
     if filter.order == Order::NewestFirst {
         story.reverse();
     }
     story.truncate(limit as usize);
     Ok(story)
+}
+
+/// What was told about a job from beside its story: by people and programs, or by who came too late.
+fn beside(batch: &Batch<'_, '_>, job: JobId) -> Result<Vec<Event>, StoreError> {
+    let text = format!(
+        "{} WHERE e.job_id = ?1 AND e.lane_id IS NULL ORDER BY e.seq DESC LIMIT {LONGEST_STORY}",
+        sql!("event_list").trim_end()
+    );
+    let mut statement = batch.connection().prepare_cached(&text)?;
+    let rows = statement.query_map([job.0], read)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 pub(super) fn causality(batch: &Batch<'_, '_>, seq: EventSeq, limit: u32) -> Result<Vec<Event>, StoreError> {
@@ -399,8 +395,12 @@ pub(super) fn asides(batch: &Batch<'_, '_>, after: i64, limit: u32) -> Result<Ve
     })
 }
 
-/// Deletes the next stretch of old events that nobody needs; answers how many.
-pub(super) fn prune(batch: &mut Batch<'_, '_>, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+/// Deletes the next stretch of old events that nobody needs; answers how many, and whether more of them are old.
+pub(super) fn prune(
+    batch: &mut Batch<'_, '_>,
+    before: Timestamp,
+    limit: u32,
+) -> Result<(u64, bool), StoreError> {
     batch.write_events()?;
     let cursor: i64 = batch.first(sql!("store_pruned_to"), [], |row| row.get(0))?.unwrap_or(0);
     let looked_at = batch.all(sql!("event_old"), params![cursor, limit], |row| {
@@ -432,5 +432,5 @@ pub(super) fn prune(batch: &mut Batch<'_, '_>, before: Timestamp, limit: u32) ->
     if reached != cursor {
         batch.run(sql!("store_prune_to"), [reached])?;
     }
-    Ok(gone)
+    Ok((gone, reached != 0))
 }

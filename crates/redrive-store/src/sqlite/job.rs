@@ -251,7 +251,7 @@ pub(super) fn cancel(
     match record.state {
         JobState::Ended => Ok(Some(true)),
         JobState::Leased { .. } => {
-            batch.run(sql!("lease_cancel"), [id.0])?;
+            batch.run(sql!("lease_cancel"), params![id.0, why])?;
             Ok(Some(false))
         }
         JobState::Dead(ref letter) => {

@@ -6,11 +6,12 @@ use rusqlite::params;
 
 use super::batch::{Batch, EventRow, Memory};
 use super::job::{count, duration, read_job};
-use super::{millis, sql};
+use super::{millis, settle, sql};
 use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Renewal, Seized};
+use crate::settle::{Ending, Settlement};
 use crate::time::Timestamp;
 
 /// What a lease row remembers about its job, so that settling need not look.
@@ -217,6 +218,9 @@ fn begin_one(batch: &mut Batch<'_, '_>, now: Timestamp, token: LeaseToken) -> Re
         return Ok(fence == token.fence && begun);
     }
     let (mut leased, _) = read_leasable(batch, token.job)?;
+    if leased.job.deadline_at.is_some_and(|deadline| deadline <= now) {
+        return Ok(false);
+    }
     leased.event = EventSeq(parent);
     let event = tell_begun(batch, now, &leased, lane, source_id)?;
     batch.run(sql!("lease_begin"), params![token.job.0, token.fence, now.millis(), event])?;
@@ -256,16 +260,18 @@ pub(super) fn seize_expired(
     batch.run(sql!("worker_clamp"), [now.millis()])?;
     let limit = i64::try_from(max).unwrap_or(i64::MAX);
     let expired = batch.all(sql!("lease_expired"), params![now.millis(), limit], |row| {
-        Ok((
-            JobId(row.get(0)?),
-            WorkerId(row.get(1)?),
-            row.get::<_, bool>(3)?,
-            row.get::<_, i64>(4)?,
-            row.get(10)?,
-        ))
+        let token = LeaseToken { job: JobId(row.get(0)?), fence: row.get(3)? };
+        Ok((token, WorkerId(row.get(1)?), row.get::<_, bool>(2)?, row.get(4)?, row.get::<_, bool>(5)?))
     })?;
     let mut seized = Vec::new();
-    for (id, from, begun, fence, event) in expired {
+    for (token, from, begun, event, cancelled) in expired {
+        if cancelled {
+            // Its worker did not live to hear it; nobody need judge what it left.
+            let ending = Ending::Released { why: format!("its lease by {from} expired") };
+            settle::settle(batch, now, &[Settlement { token, ending }])?;
+            continue;
+        }
+        let LeaseToken { job: id, fence } = token;
         batch.run(sql!("lease_seize"), params![id.0, reaper.0, now.millis(), millis(lease_for)])?;
         let (mut leased, _) = read_leasable(batch, id)?;
         leased.token.fence = fence + 1;

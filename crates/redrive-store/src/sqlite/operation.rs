@@ -1,13 +1,16 @@
 //! What callers hand to the writer: a plain write, a request for work, a wait for events.
 
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
 use super::batch::{Batch, Memory};
-use super::writer::{Operation, Step};
+use super::writer::{Operation, Step, Writer};
 use super::{lease, settle};
-use crate::error::StoreError;
+use crate::error::{StoreError, Trouble};
 use crate::id::EventSeq;
 use crate::lease::{LeaseRequest, LeasedJob};
 use crate::settle::{Ending, Settlement};
@@ -44,7 +47,7 @@ where
 
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) -> Option<Box<dyn Operation>> {
         let Call { result, reply, .. } = *self;
-        let result = outcome.and_then(|()| result.ok_or_else(|| crate::error::Trouble::Closed.into()));
+        let result = outcome.and_then(|()| result.ok_or_else(|| Trouble::Closed.into()));
         // Whoever does not wait for the answer does not need it: what was written stands.
         drop(reply.send(result));
         None
@@ -131,15 +134,8 @@ impl Operation for LeaseCall {
         if leased.is_empty() {
             return None;
         }
-        // The worker went away between asking and getting: give everything back, uncounted.
-        let settlements: Vec<Settlement> = leased
-            .iter()
-            .map(|leased| Settlement {
-                token: leased.token,
-                ending: Ending::Released { why: "the worker went away before it began".to_owned() },
-            })
-            .collect();
-        Some(call(false, move |batch| settle::settle(batch, now, &settlements)).0)
+        // The worker went away between asking and getting.
+        Some(give_back(now, &leased))
     }
 
     fn patience(&self) -> Option<Instant> {
@@ -163,6 +159,54 @@ impl Operation for LeaseCall {
 
     fn due(&self, memory: &Memory) -> Option<Instant> {
         self.places.iter().filter_map(|place| memory.idle.get(place).copied().flatten()).min()
+    }
+}
+
+/// Gives everything back, uncounted.
+fn give_back(now: Timestamp, leased: &[LeasedJob]) -> Box<dyn Operation> {
+    let released = |leased: &LeasedJob| Settlement {
+        token: leased.token,
+        ending: Ending::Released { why: "the worker went away before it began".to_owned() },
+    };
+    let settlements: Vec<Settlement> = leased.iter().map(released).collect();
+    call(false, move |batch| settle::settle(batch, now, &settlements)).0
+}
+
+/// Waits for leases. Whoever drops it in the moment between their being sent and being taken gives them back, too.
+pub(super) struct LeaseAnswer<'a> {
+    writer: &'a Writer,
+    now: Timestamp,
+    answer: Answered<Vec<LeasedJob>>,
+}
+
+impl<'a> LeaseAnswer<'a> {
+    pub(super) fn new(
+        writer: &'a Writer,
+        now: Timestamp,
+        answer: Answered<Vec<LeasedJob>>,
+    ) -> LeaseAnswer<'a> {
+        LeaseAnswer { writer, now, answer }
+    }
+}
+
+impl Future for LeaseAnswer<'_> {
+    type Output = Result<Vec<LeasedJob>, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = ready!(Pin::new(&mut self.answer).poll(cx));
+        Poll::Ready(answer.unwrap_or_else(|_| Err(Trouble::Closed.into())))
+    }
+}
+
+impl Drop for LeaseAnswer<'_> {
+    fn drop(&mut self) {
+        // From here on the writer cannot send any more; what it has sent is here.
+        self.answer.close();
+        if let Ok(Ok(leased)) = self.answer.try_recv()
+            && !leased.is_empty()
+        {
+            self.writer.submit(give_back(self.now, &leased));
+        }
     }
 }
 

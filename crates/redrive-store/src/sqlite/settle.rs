@@ -25,6 +25,7 @@ struct Held {
     flags: i64,
     event: i64,
     begun: bool,
+    cancel_why: Option<String>,
     caller_id: Option<String>,
 }
 
@@ -54,14 +55,24 @@ fn settle_one(
             flags: row.get(5)?,
             event: row.get(6)?,
             begun: row.get(7)?,
+            cancel_why: row.get(8)?,
             caller_id: None,
         })
     })?;
-    let Some(mut held) = held else { return Ok(Settled::Stale) };
+    let Some(mut held) = held else {
+        tell_stale(batch, now, settlement)?;
+        return Ok(Settled::Stale);
+    };
     batch.run(sql!("lease_delete"), [token.job.0])?;
     batch.count(held.lane, |delta| delta.leased -= 1);
     if held.flags & HAS_CALLER != 0 {
         held.caller_id = batch.first(sql!("job_read_ends"), [held.job.0], |row| row.get(0))?.flatten();
+    }
+    if let (Some(why), true) = (&held.cancel_why, settlement.ending.puts_back()) {
+        // Somebody wants it over: it is not put back, whatever its worker heard of that.
+        let told = json!({ "why": why, "cause": "cancelled", "instead_of": settlement.ending.name() });
+        let event = cancelled(batch, now, &held, &told, settlement.ending.exit_code())?;
+        return Ok(Settled::Cancelled { event: EventSeq(event) });
     }
     let event = match &settlement.ending {
         Ending::Succeeded { latency, exit_code, max_retries, output } => {
@@ -102,19 +113,58 @@ fn settle_one(
             uncounted(batch, now, &held, "job_released", detail, now, held_for.map(WorkerId))?
         }
         Ending::Cancelled { why, exit_code } => {
-            let row = EventRow {
-                status: Some(EventStatus::Failed),
-                exit_code: *exit_code,
-                detail: Some(json!({ "data": { "why": why, "cause": "cancelled" } }).to_string()),
-                ..about(batch, &held, "job_cancelled")?
-            };
-            let event = batch.event(now, &row)?;
-            end(batch, &held, event)?;
-            batch.count(held.lane, |delta| delta.cancelled += 1);
-            event
+            cancelled(batch, now, &held, &json!({ "why": why, "cause": "cancelled" }), *exit_code)?
         }
     };
     Ok(Settled::Done { event: EventSeq(event) })
+}
+
+/// Who comes too late changes nothing, but what it came with is told: beside the job's story, in which it has no place.
+/// A job that nobody remembers has none.
+fn tell_stale(batch: &mut Batch<'_, '_>, now: Timestamp, settlement: &Settlement) -> Result<(), StoreError> {
+    let token = settlement.token;
+    let latest: Option<i64> = batch.first(sql!("job_latest"), [token.job.0], |row| row.get(0))?.flatten();
+    let Some(latest) = latest else { return Ok(()) };
+    let about: Option<(i64, Option<String>)> =
+        batch.first(sql!("event_about"), [latest], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let Some((source_id, caller_id)) = about else { return Ok(()) };
+    let detail = json!({
+        "data": { "job_id": token.job, "fence": token.fence, "ending": settlement.ending.name() },
+        "tags": ["stale"],
+    });
+    let row = EventRow {
+        type_id: batch.name("stale_settle")?,
+        source_id,
+        // Nothing came of it, so it is neither work that succeeded nor work that failed.
+        status: Some(EventStatus::Pending),
+        job: Some(token.job),
+        parent: Some(latest),
+        caller_id: caller_id.as_deref(),
+        detail: Some(detail.to_string()),
+        ..EventRow::default()
+    };
+    batch.event(now, &row)?;
+    Ok(())
+}
+
+/// The job is over because somebody wanted it to be: no retry, no letter.
+fn cancelled(
+    batch: &mut Batch<'_, '_>,
+    now: Timestamp,
+    held: &Held,
+    told: &Value,
+    exit_code: Option<i32>,
+) -> Result<i64, StoreError> {
+    let row = EventRow {
+        status: Some(EventStatus::Failed),
+        exit_code,
+        detail: Some(json!({ "data": told }).to_string()),
+        ..about(batch, held, "job_cancelled")?
+    };
+    let event = batch.event(now, &row)?;
+    end(batch, held, event)?;
+    batch.count(held.lane, |delta| delta.cancelled += 1);
+    Ok(event)
 }
 
 /// The job becomes a dead letter, and its unique key is free.

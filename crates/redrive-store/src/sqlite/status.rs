@@ -45,9 +45,17 @@ pub(super) fn status(batch: &Batch<'_, '_>, now: Timestamp) -> Result<StoreStatu
         };
         Ok((row.get::<_, i64>(0)?, lane))
     })?;
+    let reserved = batch.all(sql!("ready_reserved"), params![now.millis(), GLANCE], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, i64>(2)?))
+    })?;
     for (id, mut lane) in lanes {
         if lane.ready > 0 {
             glance(batch, now, id, &mut lane)?;
+        }
+        for (_, oldest, later) in reserved.iter().filter(|(of, ..)| *of == id) {
+            lane.scheduled += number(*later);
+            let oldest = oldest.map(Timestamp::from_millis);
+            lane.oldest_due = [lane.oldest_due, oldest].into_iter().flatten().min();
         }
         status.lanes.push(lane);
     }

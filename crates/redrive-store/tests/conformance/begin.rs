@@ -1,9 +1,10 @@
 //! An attempt counts once its execution begins, and once only (R-D2).
 
-use redrive_store::{JobState, LeaseRequest, LeaseToken};
+use redrive_policy::Cause;
+use redrive_store::{JobState, LeaseRequest, LeaseToken, NewJob};
 
 use crate::back_end::Given;
-use crate::given::{Hand, LEASE, at, job, success, wants};
+use crate::given::{Hand, LEASE, at, dead, job, success, wants};
 
 /// R-D2: the answer to the first time may have been lost.
 pub(crate) async fn twice_is_once(given: &Given) {
@@ -48,4 +49,19 @@ pub(crate) async fn each_token_has_its_answer(given: &Given) {
     tokens.insert(1, LeaseToken { fence: 9, ..tokens[0] });
     tokens.push(LeaseToken { job: redrive_store::JobId(999), fence: 1 });
     assert_eq!(given.store.begin(at(0), tokens).await.unwrap(), [true, false, true, true, false]);
+}
+
+/// R-D1, R-D2: past its deadline nothing begins, however early it was leased; what has begun has begun.
+pub(crate) async fn past_the_deadline_it_is_refused(given: &Given) {
+    let hand = Hand(&*given.store);
+    let worker = hand.worker().await;
+    let urgent = NewJob { deadline_at: Some(at(1_000)), ..job("a") };
+    given.store.enqueue(at(0), vec![urgent; 2]).await.unwrap();
+    let request = LeaseRequest { begin: false, ..wants(worker, &["a"], 2) };
+    let leased = given.store.lease(at(0), request).await.unwrap();
+    let tokens: Vec<_> = leased.iter().map(|leased| leased.token).collect();
+    assert_eq!(given.store.begin(at(999), vec![tokens[0]]).await.unwrap(), [true]);
+    assert_eq!(given.store.begin(at(1_000), tokens.clone()).await.unwrap(), [true, false]);
+    assert_eq!(hand.record(tokens[1].job).await.attempts, 0);
+    hand.done(at(1_000), tokens[1], dead(Cause::Timeout, "too late")).await;
 }

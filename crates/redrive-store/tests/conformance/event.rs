@@ -207,6 +207,12 @@ pub(crate) async fn bad_events_are_refused(given: &Given) {
         event("a\nb"),
         NewEvent { source: String::new(), ..event("x") },
         NewEvent { data: big, ..event("x") },
+        NewEvent { tags: vec!["x".repeat(64); 1 << 15], ..event("x") },
+        NewEvent { importance: Some(0), ..event("x") },
+        NewEvent { importance: Some(6), ..event("x") },
+        NewEvent { caller_id: Some("x".repeat(256)), ..event("x") },
+        NewEvent { related_hypothesis_id: Some(String::new()), ..event("x") },
+        NewEvent { data: (0..65).fold(json!(1), |inner, _| json!([inner])), ..event("x") },
     ] {
         let error = given.store.append(at(0), vec![event("good"), bad]).await.unwrap_err();
         assert!(matches!(error.trouble(), Trouble::Refused(_)), "{error}");
@@ -274,4 +280,32 @@ pub(crate) async fn events_about_a_job_do_not_disturb_it(given: &Given) {
     let worker = hand.worker().await;
     let leased = hand.take(at(2), worker, &["a"]).await;
     hand.done(at(2), leased.token, success()).await;
+}
+
+/// R-E3: what people and programs say about a job is found with its story, and does not disturb it.
+pub(crate) async fn events_about_a_job_are_found_with_it(given: &Given) {
+    let hand = Hand(&*given.store);
+    let id = hand.add(job("a")).await;
+    let note = |name: &str| vec![NewEvent { job: Some(id), caller_id: Some("me".into()), ..event(name) }];
+    given.store.append(at(1), note("first")).await.unwrap();
+    let worker = hand.worker().await;
+    let leased = hand.take(at(2), worker, &["a"]).await;
+    given.store.append(at(3), note("second")).await.unwrap();
+    hand.done(at(4), leased.token, success()).await;
+    let told = given.store.append(at(5), note("third")).await.unwrap()[0].0;
+    let all = ["job_enqueued", "first", "attempt_started", "second", "attempt_succeeded", "third"];
+    assert_eq!(hand.types(id).await, all);
+    let newest = EventFilter { job: Some(id), ..EventFilter::default() };
+    assert_eq!(given.store.events(newest, 1).await.unwrap()[0].seq, told);
+    let before = EventFilter {
+        job: Some(id),
+        before: Some(told),
+        types: vec!["second".into(), "third".into()],
+        ..EventFilter::default()
+    };
+    assert_eq!(given.store.events(before, 9).await.unwrap().len(), 1);
+    // An unknown job may be talked about, too.
+    let nobody = redrive_store::JobId(404);
+    given.store.append(at(6), vec![NewEvent { job: Some(nobody), ..event("rumour") }]).await.unwrap();
+    assert_eq!(hand.types(nobody).await, ["rumour"]);
 }

@@ -1,6 +1,6 @@
 //! Events from elsewhere come in once, under the ids that they came with (R-E4).
 
-use redrive_store::{EventFilter, ImportedEvent, NewEvent, Order, Scrap};
+use redrive_store::{EventFilter, ImportedEvent, NewEvent, Order, Scrap, Trouble};
 
 use crate::back_end::Given;
 use crate::given::at;
@@ -75,4 +75,27 @@ pub(crate) async fn what_cannot_be_read_is_kept(given: &Given) {
     assert_eq!(kept[0].at, at(3));
     assert_eq!(given.store.asides(kept[0].id, 9).await.unwrap(), kept[1..]);
     assert_eq!(given.store.asides(0, 1).await.unwrap(), kept[..1]);
+}
+
+/// R-E4: what cannot be stored is no event; the caller keeps it aside.
+pub(crate) async fn what_cannot_be_stored_is_refused(given: &Given) {
+    let good = || imported("x", None, 0);
+    let with = |change: fn(&mut NewEvent)| {
+        let mut one = good();
+        change(&mut one.event);
+        one
+    };
+    for bad in [
+        ImportedEvent { event_id: String::new(), ..good() },
+        ImportedEvent { event_id: "x".repeat(256), ..good() },
+        ImportedEvent { parent_event_id: Some("a\nb".to_owned()), ..good() },
+        with(|event| event.event_type = "x".repeat(1 << 16)),
+        with(|event| event.importance = Some(9)),
+    ] {
+        assert!(bad.validate().is_err());
+        let error =
+            given.store.import(at(0), vec![imported("y", None, 0), bad], Vec::new()).await.unwrap_err();
+        assert!(matches!(error.trouble(), Trouble::Refused(_)), "{error}");
+    }
+    assert_eq!(given.store.status(at(0)).await.unwrap().events, 0);
 }

@@ -219,3 +219,39 @@ pub(crate) async fn a_dropped_answer_gives_back_uncounted(given: &Given) {
     assert_eq!(back.len(), ids.len());
     assert!(back.iter().all(|leased| (leased.attempt, leased.retries, leased.crashes) == (1, 0, 0)));
 }
+
+/// R-D2, reliability row 27: a worker may go away at any moment, also between the sending of its leases and its taking
+/// them; nothing is lost with it, and nothing is counted.
+pub(crate) async fn an_answer_dropped_at_any_moment_gives_back_uncounted(given: &Given) {
+    let hand = Hand(&*given.store);
+    let worker = hand.worker().await;
+    let id = hand.add(job("a")).await;
+    let mut given_back = 0;
+    for moment in 0..150 {
+        let mut answer = given.store.lease(at(0), wants(worker, &["a"], 1));
+        // Sent, and then dropped sooner or later without being looked at again.
+        let asked =
+            std::future::poll_fn(|cx| std::task::Poll::Ready(answer.as_mut().poll(cx).is_pending())).await;
+        let began = std::time::Instant::now();
+        while began.elapsed() < Duration::from_micros(moment * 20) {
+            std::thread::yield_now();
+        }
+        if !asked {
+            panic!("answered before it was asked");
+        }
+        drop(answer);
+        // Whatever has to be given back is given back before the next write is answered.
+        for _ in 0..3 {
+            given.store.renew(at(0), worker, LEASE, Vec::new()).await.unwrap();
+        }
+        let record = hand.record(id).await;
+        assert!(
+            matches!(record.state, JobState::Ready { .. }),
+            "lost at moment {moment}: {:?}",
+            record.state
+        );
+        assert_eq!(record.attempts, 0);
+        given_back = hand.types(id).await.iter().filter(|name| *name == "job_released").count();
+    }
+    assert!(given_back > 0, "no moment was late enough");
+}

@@ -6,6 +6,7 @@
 
 mod back_end;
 mod begin;
+mod bounds;
 mod close;
 mod dead_letter;
 mod enqueue;
@@ -50,37 +51,39 @@ macro_rules! suite {
                 two_workers_never_share_a_job, priority_comes_first_then_time, later_work_hides_nothing,
                 only_what_was_asked_for, max_is_kept, not_begun_is_not_counted, past_its_deadline_nothing_begins,
                 the_fence_grows, a_lease_may_last_for_ever, a_dropped_answer_gives_back_uncounted,
+                an_answer_dropped_at_any_moment_gives_back_uncounted,
             ]);
             suite!(@ $back_end wait [
                 answered_by_an_enqueue, answered_by_an_enqueue_elsewhere, answered_when_the_time_comes,
                 ends_with_nothing, everybody_who_can_work_is_woken, answered_by_a_settlement,
             ]);
             suite!(@ $back_end begin [
-                twice_is_once, a_lost_lease_does_not_begin, each_token_has_its_answer,
+                twice_is_once, a_lost_lease_does_not_begin, each_token_has_its_answer, past_the_deadline_it_is_refused,
             ]);
             suite!(@ $back_end renew [
                 a_heartbeat_extends, a_lost_lease_is_told, a_wish_to_cancel_is_told, presence_lasts_longer,
             ]);
             suite!(@ $back_end settle [
                 success_ends_the_job, a_stale_token_changes_nothing, the_same_twice_in_one_call,
-                snoozed_and_released_are_uncounted, retries_and_crashes_are_charged_apart,
+                snoozed_and_released_are_uncounted, a_wish_to_cancel_sticks, retries_and_crashes_are_charged_apart,
                 a_retry_waits_for_its_time, a_time_beyond_all_calendars_is_read_back, a_hint_reaches_the_next_attempt_only, many_at_once,
             ]);
             suite!(@ $back_end seize [
                 what_expired_is_taken_over, what_never_began_is_not_counted, at_most_so_many,
-                a_zombie_settles_nothing, a_clock_that_goes_back_frees_leases_all_the_same,
+                a_zombie_settles_nothing, a_cancelled_job_is_over_with_its_lease, a_clock_that_goes_back_frees_leases_all_the_same,
                 inline_work_dies_with_its_process, a_job_that_kills_its_workers_is_counted,
             ]);
             suite!(@ $back_end worker [
                 presence_ends, reserved_work_is_for_one_worker, leaving_frees_what_was_reserved,
                 a_reservation_for_a_stranger_does_not_strand_the_job, inline_work_left_behind_is_seized,
                 released_work_stays_reserved, freed_work_can_end,
+                who_was_taken_for_gone_comes_back,
             ]);
             suite!(@ $back_end dead_letter [
                 a_letter_has_its_fields, pages_follow_each_other, filters_choose, cancelling_ends_a_letter,
             ]);
             suite!(@ $back_end redrive [
-                a_fresh_budget_and_the_old_story, only_letters_go_back, twice_in_a_row, a_job_that_was_run_now,
+                a_fresh_budget_and_the_old_story, redriven_inline_work_is_everybodys, only_letters_go_back, twice_in_a_row, a_job_that_was_run_now,
             ]);
             suite!(@ $back_end job [
                 run_now_makes_it_due, run_now_answers_for_every_state, cancel_answers_for_every_state,
@@ -90,10 +93,10 @@ macro_rules! suite {
                 what_was_appended_is_read_back, the_state_is_found_by_itself, filters_choose,
                 job_filters_choose, causality_goes_back_to_the_beginning, bad_events_are_refused,
                 a_follower_is_told, a_follower_elsewhere_is_told, a_look_without_waiting_sees_others,
-                events_about_a_job_do_not_disturb_it,
+                events_about_a_job_do_not_disturb_it, events_about_a_job_are_found_with_it,
             ]);
             suite!(@ $back_end import [
-                twice_adds_nothing, parents_are_found_by_their_ids, what_cannot_be_read_is_kept,
+                twice_adds_nothing, parents_are_found_by_their_ids, what_cannot_be_read_is_kept, what_cannot_be_stored_is_refused,
             ]);
             suite!(@ $back_end prune [
                 living_jobs_and_letters_keep_their_events, old_letters_go, a_round_is_bounded,
@@ -103,8 +106,11 @@ macro_rules! suite {
                 afterwards_everything_is_refused, whoever_is_under_way_has_an_answer,
                 whoever_waits_is_answered,
             ]);
+            suite!(@ $back_end bounds [
+                a_call_takes_no_more_than_a_batch,
+            ]);
             suite!(@ $back_end status [
-                counters_follow_everything,
+                counters_follow_everything, what_is_reserved_is_seen,
             ]);
         }
     };

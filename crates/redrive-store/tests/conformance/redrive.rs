@@ -1,10 +1,10 @@
 //! Letters go back: never both dead and alive, never neither (R-D8, invariant I5).
 
 use redrive_policy::Cause;
-use redrive_store::{JobId, JobState, Redriven};
+use redrive_store::{JobId, JobState, NewJob, Redriven};
 
 use crate::back_end::Given;
-use crate::given::{Hand, at, dead, job, retry, success};
+use crate::given::{Hand, LEASE, at, dead, job, retry, success};
 
 /// R-D8: a fresh budget; the fence and the story go on; failing again dead-letters again.
 pub(crate) async fn a_fresh_budget_and_the_old_story(given: &Given) {
@@ -87,4 +87,18 @@ pub(crate) async fn a_job_that_was_run_now(given: &Given) {
     hand.clean().await;
     assert_eq!(given.store.redrive(at(2), vec![id], "redriven").await.unwrap(), [Redriven::Ready]);
     assert_eq!(hand.take(at(2), worker, &["a"]).await.attempt, 1);
+}
+
+/// R-D2, R-D8: a closure that was redriven is carried out by a handler of its name; the death of a worker is then a crash
+/// like any other.
+pub(crate) async fn redriven_inline_work_is_everybodys(given: &Given) {
+    let hand = Hand(&*given.store);
+    let worker = hand.worker().await;
+    let inline = NewJob { inline: true, held_for: Some(worker), ..job("closure") };
+    let id = hand.letter(at(0), worker, inline, Cause::Network).await;
+    assert_eq!(given.store.redrive(at(1), vec![id], "redrive").await.unwrap(), [Redriven::Ready]);
+    assert!(!hand.take(at(1), worker, &["closure"]).await.job.inline);
+    let seized = given.store.seize_expired(at(40_000), worker, LEASE, 9).await.unwrap();
+    assert!(!seized[0].leased.job.inline);
+    hand.done(at(40_000), seized[0].leased.token, success()).await;
 }

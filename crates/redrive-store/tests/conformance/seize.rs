@@ -79,8 +79,40 @@ pub(crate) async fn a_zombie_settles_nothing(given: &Given) {
     assert!(matches!(settled[..], [Settled::Stale, Settled::Done { .. }]));
     assert_eq!(
         hand.types(id).await,
-        ["job_enqueued", "attempt_started", "attempt_failed", "attempt_started", "attempt_succeeded"]
+        [
+            "job_enqueued",
+            "attempt_started",
+            "stale_settle",
+            "attempt_failed",
+            "stale_settle",
+            "attempt_started",
+            "stale_settle",
+            "stale_settle",
+            "attempt_succeeded"
+        ]
     );
+}
+
+/// R-D1, R-D2: a job that was cancelled does not come back because its worker died before it heard of that.
+pub(crate) async fn a_cancelled_job_is_over_with_its_lease(given: &Given) {
+    let hand = Hand(&*given.store);
+    given.store.enqueue(at(0), vec![job("a"); 3]).await.unwrap();
+    let (worker, reaper) = (hand.worker().await, hand.worker().await);
+    let leased = given.store.lease(at(0), wants(worker, &["a"], 2)).await.unwrap();
+    let unbegun = LeaseRequest { begin: false, ..wants(worker, &["a"], 1) };
+    let unbegun = given.store.lease(at(0), unbegun).await.unwrap().remove(0);
+    for id in [leased[0].job.id, unbegun.job.id] {
+        given.store.cancel(at(1), id, "enough".to_owned()).await.unwrap();
+    }
+    let seized = given.store.seize_expired(at(30_000), reaper, LEASE, 9).await.unwrap();
+    assert_eq!(seized.iter().map(|one| one.leased.job.id).collect::<Vec<_>>(), [leased[1].job.id]);
+    for id in [leased[0].job.id, unbegun.job.id] {
+        assert_eq!(hand.record(id).await.state, JobState::Ended);
+        assert_eq!(hand.types(id).await.pop().as_deref(), Some("job_cancelled"));
+    }
+    assert_eq!(hand.settle(at(30_001), leased[0].token, success()).await, Settled::Stale);
+    hand.done(at(30_001), seized[0].leased.token, retry_after(Cause::Crashed, at(30_001), None)).await;
+    assert_eq!(given.store.status(at(30_001)).await.unwrap().lanes[0].cancelled, 2);
 }
 
 /// Reliability row 16: after the clock went back a year, a lease lasts no longer than its own length.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use redrive_policy::Cause;
 use redrive_store::{
-    Ending, EventStatus, JobState, LeaseRequest, LeaseToken, Output, Settled, Settlement, Timestamp,
+    Ending, EventStatus, JobId, JobState, LeaseRequest, LeaseToken, NewJob, Output, Settled, Settlement,
+    Timestamp,
 };
 
 use crate::back_end::Given;
@@ -68,7 +69,52 @@ pub(crate) async fn a_stale_token_changes_nothing(given: &Given) {
             }
         }
     }
-    assert_eq!(hand.everything().await, before);
+    // Everything is as it was, but for what the stream tells about those who came too late.
+    let (status, mut events, records, letters) = hand.everything().await;
+    let stale: Vec<_> = events.extract_if(.., |event| event.event_type == "stale_settle").collect();
+    assert_eq!(stale.len(), 4 * 3 * 6);
+    assert_eq!((status.failed_events, status.lanes), (before.0.failed_events, before.0.lanes.clone()));
+    assert_eq!((events, records, letters), (before.1, before.2, before.3));
+    let told = stale.last().unwrap();
+    assert_eq!((told.status, told.job), (EventStatus::Pending, Some(leased[3].token.job)));
+    assert_eq!((&told.data["ending"], &told.data["fence"]), (&"released".into(), &8.into()));
+    // Of a job that never was there is nothing to tell.
+    let nobody = LeaseToken { job: JobId(404), fence: 1 };
+    assert_eq!(hand.settle(at(41_000), nobody, success()).await, Settled::Stale);
+    assert_eq!(given.store.status(at(41_000)).await.unwrap().events, status.events);
+}
+
+/// R-D1, R-D2: whoever cancels a job that is running is heard, whatever its worker comes to without having heard it.
+pub(crate) async fn a_wish_to_cancel_sticks(given: &Given) {
+    let hand = Hand(&*given.store);
+    let worker = hand.worker().await;
+    for ending in [retry(at(9)), released(), Ending::Snoozed { run_at: at(9), held_for: Some(worker) }] {
+        let name = ending.name();
+        let unique =
+            NewJob { unique_key: Some("k".to_owned()), caller_id: Some("me".to_owned()), ..job("a") };
+        let id = hand.add(unique).await;
+        let leased = hand.take(at(0), worker, &["a"]).await;
+        for why in ["enough", "again"] {
+            assert_eq!(given.store.cancel(at(1), id, why.to_owned()).await.unwrap(), Some(false));
+        }
+        let settled = hand.settle(at(2), leased.token, ending).await;
+        let Settled::Cancelled { event } = settled else { panic!("{settled:?} after {name}") };
+        let record = hand.record(id).await;
+        assert_eq!((record.state, record.event), (JobState::Ended, event));
+        let last = hand.story(id).await.pop().unwrap();
+        assert_eq!((last.event_type.as_str(), last.seq), ("job_cancelled", event));
+        assert_eq!((&last.data["why"], &last.data["instead_of"]), (&"enough".into(), &name.into()));
+    }
+    // What has ended by itself has ended.
+    for (ending, letters) in [(success(), 0), (dead(Cause::Network, "x"), 1)] {
+        let id = hand.add(job("a")).await;
+        let leased = hand.take(at(0), worker, &["a"]).await;
+        given.store.cancel(at(1), id, "late".to_owned()).await.unwrap();
+        hand.done(at(2), leased.token, ending).await;
+        assert_eq!(given.store.status(at(2)).await.unwrap().dead_letters, letters);
+    }
+    let lane = given.store.status(at(2)).await.unwrap().lanes.remove(0);
+    assert_eq!((lane.cancelled, lane.succeeded, lane.ready, lane.leased), (3, 1, 0, 0));
 }
 
 /// Invariant I2

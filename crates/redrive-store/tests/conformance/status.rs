@@ -60,3 +60,16 @@ pub(crate) async fn counters_follow_everything(given: &Given) {
     hand.done(at(20), leased[6].token, released()).await;
     assert_eq!(given.store.status(at(20)).await.unwrap().lanes[0].leased, 0);
 }
+
+/// R-C4: what waits for one worker alone waits all the same.
+pub(crate) async fn what_is_reserved_is_seen(given: &Given) {
+    let hand = Hand(&*given.store);
+    let worker = hand.worker().await;
+    let reserved = |run_at| NewJob { run_at: Some(at(run_at)), held_for: Some(worker), ..job("a") };
+    for run_at in [3, 4, 9_000] {
+        hand.add(reserved(run_at)).await;
+    }
+    hand.add(NewJob { run_at: Some(at(8_000)), ..job("a") }).await;
+    let lane = given.store.status(at(10)).await.unwrap().lanes.remove(0);
+    assert_eq!((lane.ready, lane.scheduled, lane.oldest_due), (4, 2, Some(at(3))));
+}

@@ -114,3 +114,19 @@ pub(crate) async fn freed_work_can_end(given: &Given) {
         hand.clean().await;
     }
 }
+
+/// R-D2, reliability row 18: a process that slept past its presence and speaks again keeps what is reserved for it.
+pub(crate) async fn who_was_taken_for_gone_comes_back(given: &Given) {
+    let hand = Hand(&*given.store);
+    let worker = given.store.register(at(0), "sleepy".to_owned(), SECOND).await.unwrap();
+    let other = hand.worker().await;
+    given.store.seize_expired(at(5_000), other, LEASE, 9).await.unwrap();
+    assert!(given.store.workers(at(5_000)).await.unwrap().iter().all(|one| one.id != worker));
+    given.store.renew(at(6_000), worker, SECOND, Vec::new()).await.unwrap();
+    assert!(given.store.workers(at(6_000)).await.unwrap().iter().any(|one| one.id == worker));
+    let held = hand.add(NewJob { held_for: Some(worker), ..job("a") }).await;
+    given.store.seize_expired(at(6_999), other, LEASE, 9).await.unwrap();
+    assert_eq!(hand.record(held).await.state, JobState::Ready { run_at: at(0), held_for: Some(worker) });
+    given.store.seize_expired(at(7_000), other, LEASE, 9).await.unwrap();
+    assert_eq!(hand.record(held).await.state, JobState::Ready { run_at: at(0), held_for: None });
+}

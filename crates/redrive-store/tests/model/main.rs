@@ -52,6 +52,8 @@ const TRANSITIONS: &[&str] = &[
     "cancelled by its worker",
     "released",
     "stale",
+    "cancelled instead of put back",
+    "over with its lease",
     "seized begun",
     "seized unbegun",
     "set free",

@@ -43,6 +43,8 @@ pub(crate) struct Told {
     /// Its place in the stream.
     pub(crate) place: usize,
     pub(crate) pruned: bool,
+    /// Told about the job, but no part of its story.
+    pub(crate) beside: bool,
 }
 
 impl Known {
@@ -52,9 +54,16 @@ impl Known {
 
     /// What can still be read of its story: back from its end to where it was pruned.
     pub(crate) fn readable(&self) -> Vec<Told> {
-        let mut story: Vec<_> = self.story.iter().rev().take_while(|told| !told.pruned).copied().collect();
-        story.reverse();
+        let own = self.story.iter().rev().filter(|told| !told.beside).take_while(|told| !told.pruned);
+        let beside = self.story.iter().filter(|told| told.beside && !told.pruned);
+        let mut story: Vec<_> = own.chain(beside).copied().collect();
+        story.sort_unstable_by_key(|told| told.place);
         story
+    }
+
+    /// Over, and the end of its story is pruned.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.is_over() && self.story.iter().rfind(|told| !told.beside).is_some_and(|told| told.pruned)
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -96,7 +105,16 @@ pub(crate) struct Reference {
 
 impl Reference {
     pub(crate) fn tell(&mut self, id: JobId, event_type: &'static str) {
-        let told = Told { event_type, at: self.now, place: self.stream.len(), pruned: false };
+        self.tell_as(id, event_type, false);
+    }
+
+    /// What is told about a job from beside its story.
+    pub(crate) fn tell_beside(&mut self, id: JobId, event_type: &'static str) {
+        self.tell_as(id, event_type, true);
+    }
+
+    fn tell_as(&mut self, id: JobId, event_type: &'static str, beside: bool) {
+        let told = Told { event_type, at: self.now, place: self.stream.len(), pruned: false, beside };
         self.stream.push((Some(id), self.now, false));
         self.jobs.get_mut(&id).unwrap().story.push(told);
     }

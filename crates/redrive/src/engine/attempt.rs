@@ -14,9 +14,8 @@ use redrive_policy::{Cause, Details, Failure, RuleId, Verdict, human_duration, r
 use redrive_store::{Ending, EventSeq, LeasedJob, LetterReason, Output};
 use tokio::sync::futures::OwnedNotified;
 
-use super::EngineError;
 use super::executor::{Boxed, Running, Wish, Work, Worked};
-use super::settle::{Failing, ending_of};
+use super::settle::{Failing, bounded_why, ending_of};
 use crate::hooks::{guarded, panic_message};
 use crate::outcome::{Evidence, Executed, Outcome};
 
@@ -48,7 +47,7 @@ enum Ran {
 }
 
 /// One attempt. The answer is how it ends; settling is the caller's.
-pub(super) async fn run(running: &Running, work: &dyn Work) -> Result<Ending, EngineError> {
+pub(super) async fn run(running: &Running, work: &dyn Work) -> Ending {
     let engine = running.engine();
     if let Some(late) = late(running) {
         return ending_of(engine, running, late, running.incarnation().held_for()).await;
@@ -59,10 +58,10 @@ pub(super) async fn run(running: &Running, work: &dyn Work) -> Result<Ending, En
     let held_for = running.incarnation().held_for();
     let failing = match ran {
         Ran::Asked(Wish::Released, _) => {
-            return Ok(Ending::Released { why: "its worker leaves".to_owned() });
+            return Ending::Released { why: "its worker leaves".to_owned() };
         }
         Ran::Asked(Wish::Cancelled, exit_code) => {
-            return Ok(Ending::Cancelled { why: "somebody asked for it".to_owned(), exit_code });
+            return Ending::Cancelled { why: "somebody asked for it".to_owned(), exit_code };
         }
         Ran::Cut { limit, past_deadline } => cut(limit, past_deadline, latency),
         Ran::Panicked(message) => panicked(message),
@@ -74,14 +73,14 @@ pub(super) async fn run(running: &Running, work: &dyn Work) -> Result<Ending, En
                 Outcome::Succeeded => {
                     let max_retries = engine.policies().of_job(&running.job).policy.max_retries;
                     let output = (!output.is_empty()).then(|| Box::new(output));
-                    return Ok(Ending::Succeeded { latency, exit_code, max_retries, output });
+                    return Ending::Succeeded { latency, exit_code, max_retries, output };
                 }
                 Outcome::Snoozed(delay) => {
-                    return Ok(Ending::Snoozed { run_at: engine.now().after(delay), held_for });
+                    return Ending::Snoozed { run_at: engine.now().after(delay), held_for };
                 }
                 Outcome::Cancelled(why) => {
-                    let why = redrive_policy::redact(&why);
-                    return Ok(Ending::Cancelled { why, exit_code });
+                    let why = bounded_why(&why);
+                    return Ending::Cancelled { why, exit_code };
                 }
                 Outcome::Failed(evidence) => {
                     let failure = engine.classifier().classify(&evidence.report());

@@ -17,12 +17,12 @@ use redrive_policy::{Cause, Verdict, redact};
 use redrive_store::{Ending, JobId, LetterReason};
 use serde::de::DeserializeOwned;
 
+use super::Engine;
 use super::attempt::{Careful, TO_END, cut, late, panicked};
 use super::executor::{Boxed, Running, Wish};
 use super::handler::parse;
 use super::settle::{Failing, ending_of};
 use super::worker::Word;
-use super::{Engine, EngineError};
 use crate::cancel::Cancel;
 use crate::hooks::panic_message;
 use crate::into_failure::IntoFailure;
@@ -210,7 +210,7 @@ pub(super) async fn run(batch: Arc<dyn Batch>, running: Vec<Running>, words: Vec
             None => answer,
         };
         let ended = ending(&running, answer, latency).await;
-        word.send(ended.map(Some));
+        word.send(ended);
     }
 }
 
@@ -304,21 +304,21 @@ fn classified(running: &Running, evidence: &Evidence) -> Failing {
     Failing::new(running.engine().classifier().classify(&evidence.report()), evidence)
 }
 
-async fn ending(running: &Running, judged: Judged, latency: Duration) -> Result<Ending, EngineError> {
+async fn ending(running: &Running, judged: Judged, latency: Duration) -> Ending {
     let engine = running.engine();
     let held_for = running.incarnation().held_for();
     let failing = match judged {
         Judged::Answer(ItemAnswer::Ack) => {
             let max_retries = engine.policies().of_job(&running.job).policy.max_retries;
-            return Ok(Ending::Succeeded { latency, exit_code: None, max_retries, output: None });
+            return Ending::Succeeded { latency, exit_code: None, max_retries, output: None };
         }
         Judged::Answer(ItemAnswer::Snooze(delay)) => {
-            return Ok(Ending::Snoozed { run_at: engine.now().after(delay), held_for });
+            return Ending::Snoozed { run_at: engine.now().after(delay), held_for };
         }
         Judged::Released if running.wish() == Some(Wish::Cancelled) => {
-            return Ok(Ending::Cancelled { why: "somebody asked for it".to_owned(), exit_code: None });
+            return Ending::Cancelled { why: "somebody asked for it".to_owned(), exit_code: None };
         }
-        Judged::Released => return Ok(Ending::Released { why: "its batch was stopped".to_owned() }),
+        Judged::Released => return Ending::Released { why: "its batch was stopped".to_owned() },
         Judged::Answer(ItemAnswer::DeadLetter(why)) => {
             let evidence = Evidence {
                 said: Some((Cause::HumanJudgment, Verdict::No)),
@@ -336,5 +336,5 @@ async fn ending(running: &Running, judged: Judged, latency: Duration) -> Result<
 
 async fn conclude(running: &Running, failing: Failing, word: Word) {
     let ended = ending_of(running.engine(), running, failing, running.incarnation().held_for()).await;
-    word.send(ended.map(Some));
+    word.send(ended);
 }

@@ -135,6 +135,7 @@ impl EngineBuilder {
             lang: self.lang.or_else(|| config.and_then(|config| config.settings.lang)).unwrap_or_default(),
             seed: self.seed.map(AtomicU64::new),
             retention: self.retention,
+            longest_lease_ms: AtomicU64::new(0),
             desk: tokio::sync::Mutex::new(None),
         })))
     }

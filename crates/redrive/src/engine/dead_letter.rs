@@ -4,7 +4,7 @@ use redrive_policy::{Cause, Decision, Escalation, RetryAttempt, Why};
 use redrive_store::{Event, FailedAttempt, LeasedJob, LetterReason, NewLetter, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::{Engine, EngineError};
+use super::Engine;
 
 /// How far back a report looks for earlier attempts, in events.
 const REMEMBERED: u32 = 200;
@@ -36,8 +36,8 @@ pub(super) async fn letter(
     failed: &FailedAttempt,
     reason: LetterReason,
     now: Timestamp,
-) -> Result<NewLetter, EngineError> {
-    let mut attempts = earlier_attempts(engine, leased).await?;
+) -> NewLetter {
+    let mut attempts = earlier_attempts(engine, leased).await;
     let escalated_at = now.to_string();
     attempts.push(RetryAttempt {
         attempt_number: leased.attempt,
@@ -63,7 +63,7 @@ pub(super) async fn letter(
     }
     .report(&engine.0.escalate, engine.0.lang);
     let report = serde_json::to_value(report).unwrap_or(Value::Null);
-    Ok(NewLetter { reason, context: context(leased, failed), report })
+    NewLetter { reason, context: context(leased, failed), report }
 }
 
 /// Where it failed (000's context).
@@ -87,18 +87,22 @@ fn context(leased: &LeasedJob, failed: &FailedAttempt) -> Value {
     Value::Object(context)
 }
 
-/// What the stream tells of the attempts before this one, the oldest first.
-async fn earlier_attempts(engine: &Engine, leased: &LeasedJob) -> Result<Vec<RetryAttempt>, EngineError> {
+/// What the stream tells of the attempts before this one, the oldest first. When it cannot be read, the letter does
+/// without: what has happened must be settled all the same.
+async fn earlier_attempts(engine: &Engine, leased: &LeasedJob) -> Vec<RetryAttempt> {
     if leased.attempt <= 1 {
-        return Ok(Vec::new());
+        return Vec::new();
     }
-    let events = engine.store().causality(leased.event, REMEMBERED).await?;
+    let events = engine.store().causality(leased.event, REMEMBERED).await.unwrap_or_else(|error| {
+        tracing::warn!(job = %leased.job.id, %error, "a letter is written without its earlier attempts");
+        Vec::new()
+    });
     let mut attempts = Vec::new();
     for event in &events {
         let number = u32::try_from(attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
         attempts.extend(attempt_of(event, number));
     }
-    Ok(attempts)
+    attempts
 }
 
 /// The attempt that an event tells of, if it tells of one that failed.

@@ -105,9 +105,24 @@ pub(super) fn parse<T: DeserializeOwned>(payload: &[u8]) -> Result<T, Evidence> 
         .map(|error| error.path().to_string())
         .filter(|path| path != ".");
     Err(unreadable(&match path {
-        Some(path) => format!("{path}: {error}"),
-        None => error.to_string(),
+        Some(path) => format!("{path}: {}", without_values(&error)),
+        None => without_values(&error),
     }))
+}
+
+/// An error's words without what it found: that is the caller's, and shown only to who asks for the payload.
+fn without_values(error: &serde_json::Error) -> String {
+    let words = error.to_string();
+    for (begin, end) in [("invalid type: ", ""), ("invalid value: ", ""), ("unknown variant `", "`")] {
+        let Some(rest) = words.strip_prefix(begin) else { continue };
+        // What was expected comes last, whatever was found.
+        let Some((found, expected)) = rest.rsplit_once(&format!("{end}, expected ")) else { continue };
+        // Of what was found only its kind is told.
+        let kind = if end.is_empty() { found.split(['"', '`']).next().unwrap_or_default() } else { "" };
+        let said = format!("{begin}{kind}");
+        return format!("{}, expected {expected}", said.trim_end_matches(['`', ' ']));
+    }
+    words
 }
 
 /// What is known of a payload that cannot be read.
@@ -147,5 +162,32 @@ mod tests {
             assert!(message.contains(named), "{message}");
         }
         assert_eq!(parse::<u8>(b"7").unwrap(), 7);
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    enum Colour {
+        Red,
+        Green,
+    }
+
+    /// R-D7: what a job carries is shown only to who asks for it; an error about it says what was expected.
+    #[test]
+    fn a_payload_that_does_not_fit_is_not_told() {
+        let said = |evidence: Evidence| evidence.message;
+        let secret = r#"{"to":{"port":"hunter2, expected \"x\""}}"#;
+        for (message, expected) in [
+            (
+                said(parse::<Mail>(secret.as_bytes()).unwrap_err()),
+                "to.port: invalid type: string, expected u16 at line 1",
+            ),
+            (
+                said(parse::<Colour>(b"\"hunter2\"").unwrap_err()),
+                "unknown variant, expected `Red` or `Green`",
+            ),
+            (said(parse::<u8>(b"4242").unwrap_err()), "invalid value: integer, expected u8"),
+        ] {
+            assert!(message.contains(expected), "{message}");
+            assert!(!message.contains("hunter2") && !message.contains("4242"), "{message}");
+        }
     }
 }

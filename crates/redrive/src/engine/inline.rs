@@ -19,7 +19,7 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use redrive_policy::{Cause, Decision, Failure, Policy};
-use redrive_store::{JobId, LetterReason, NewJob};
+use redrive_store::{JobId, JobState, LetterReason, NewJob};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -35,6 +35,9 @@ use crate::into_failure::{IntoFailure, Typed};
 use crate::outcome::{Evidence, Outcome};
 pub(super) use desk::Desk;
 use desk::{Ticket, Turn};
+
+/// How often a caller that waits for its next attempt looks whether there will be one: others may have ended the job.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 impl Engine {
     /// Calls the closure until it succeeds or the policy says that it is enough, and writes down every attempt. What
@@ -363,18 +366,36 @@ impl History {
         if self.turn.is_some() {
             return true;
         }
-        tokio::select! {
-            biased;
-            turn = ticket.turn() => {
-                if turn.is_none() {
-                    tracing::error!("the worker for retries in process is gone; the rest has no history");
-                    self.ticket = None;
+        loop {
+            tokio::select! {
+                biased;
+                turn = ticket.turn() => {
+                    if turn.is_none() {
+                        tracing::error!("the worker for retries in process is gone; the rest has no history");
+                        self.ticket = None;
+                    }
+                    self.turn = turn;
+                    return true;
                 }
-                self.turn = turn;
+                () = cancelled(cancel) => return false,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
             }
-            () = cancelled(cancel) => return false,
+            let job = ticket.job();
+            match self.engine.store().job(job).await.map(|found| found.map(|record| record.state)) {
+                Ok(Some(JobState::Ready { .. } | JobState::Leased { .. })) | Err(_) => {}
+                Ok(Some(JobState::Ended) | None) => {
+                    tracing::warn!(%job, "somebody cancelled a retry in process");
+                    self.ticket = None;
+                    return false;
+                }
+                Ok(Some(JobState::Dead(_))) => {
+                    // This process was away for longer than its lease, and was taken for dead.
+                    tracing::error!(%job, "a retry in process was set aside by others; the rest has no history");
+                    self.ticket = None;
+                    return true;
+                }
+            }
         }
-        true
     }
 
     /// Ends the attempt, durably.

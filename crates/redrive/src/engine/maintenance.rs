@@ -7,6 +7,7 @@ mod prune;
 mod reap;
 
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redrive_store::{NewEvent, Timestamp, WorkerId};
@@ -18,7 +19,7 @@ use super::{Clock, Engine, EngineError};
 const JUMP: Duration = Duration::from_secs(5);
 /// The lease that the reaper takes over what it settles.
 const REAPER_LEASE: Duration = Duration::from_secs(30);
-/// How long nothing is reaped after a jump: the time of a lease, in which those who live renew theirs.
+/// How long nothing is reaped after a jump, at the least: the time of a lease, in which those who live renew theirs.
 const CALM_FOR: Duration = Duration::from_secs(30);
 /// How often old things are looked for.
 const PRUNE_EVERY: Duration = Duration::from_mins(5);
@@ -54,7 +55,7 @@ impl ClockWatch {
     }
 
     /// By how many milliseconds the wall clock has jumped since the last look, if it has.
-    fn look(&mut self, now: Timestamp, steady: Duration) -> Option<i64> {
+    fn look(&mut self, now: Timestamp, steady: Duration, calm_for: Duration) -> Option<i64> {
         let passed = steady.saturating_sub(self.steady);
         let expected = self.wall.after(passed);
         let jumped = now.millis().saturating_sub(expected.millis());
@@ -62,7 +63,7 @@ impl ClockWatch {
         if u128::from(jumped.unsigned_abs()) < JUMP.as_millis() {
             return None;
         }
-        self.calm_until = Some(steady.saturating_add(CALM_FOR));
+        self.calm_until = Some(steady.saturating_add(calm_for));
         Some(jumped)
     }
 
@@ -80,13 +81,23 @@ impl ClockWatch {
 }
 
 impl Engine {
+    pub(super) fn remember_lease(&self, lease_for: Duration) {
+        let millis = u64::try_from(lease_for.as_millis()).unwrap_or(u64::MAX);
+        self.0.longest_lease_ms.fetch_max(millis, Ordering::Relaxed);
+    }
+
+    fn longest_lease(&self) -> Duration {
+        Duration::from_millis(self.0.longest_lease_ms.load(Ordering::Relaxed))
+    }
+
     /// One round of maintenance, in the name of this worker.
     pub async fn maintain(&self, worker: WorkerId) -> Result<Maintained, EngineError> {
         let (now, steady) = (self.now(), self.clock().steady());
         let mut maintained = Maintained::default();
         let (jumped, calm, prunes) = {
             let mut watch = self.0.clock_watch.lock().unwrap_or_else(PoisonError::into_inner);
-            (watch.look(now, steady), watch.is_calm(steady), watch.prunes_now(steady))
+            let calm_for = CALM_FOR.max(self.longest_lease());
+            (watch.look(now, steady, calm_for), watch.is_calm(steady), watch.prunes_now(steady))
         };
         if let Some(millis) = jumped {
             maintained.clock_jumped_ms = Some(millis);
@@ -122,7 +133,7 @@ mod tests {
         let clock = ManualClock::at(Timestamp::from_millis(1_000_000_000));
         let mut watch = ClockWatch::new(&clock);
         let mut look = |clock: &ManualClock| {
-            let jumped = watch.look(clock.now(), clock.steady());
+            let jumped = watch.look(clock.now(), clock.steady(), CALM_FOR);
             (jumped, watch.is_calm(clock.steady()))
         };
         clock.advance(Duration::from_hours(1));

@@ -3,10 +3,13 @@
 use redrive_policy::{Cause, Class};
 use redrive_store::{DeadLetter, JobId, JobState, LetterFilter, Redriven, RunNow};
 
+use super::settle::bounded_why;
 use super::{Engine, EngineError};
 
 /// The event of a redrive.
 const REDRIVEN: &str = "redrive";
+/// How many letters are looked at in one go: each brings its payload along.
+const AT_A_TIME: u32 = 64;
 /// The event of a retry by hand.
 const MANUAL_RETRY: &str = "manual_retry";
 
@@ -67,7 +70,11 @@ impl Engine {
 
     /// Puts letters back, each with a fresh budget and its story going on; an answer for each.
     pub async fn redrive(&self, ids: Vec<JobId>) -> Result<Vec<Redriven>, EngineError> {
-        Ok(self.store().redrive(self.now(), ids, REDRIVEN).await?)
+        let mut answers = Vec::with_capacity(ids.len());
+        for some in ids.chunks(redrive_store::MAX_BATCH) {
+            answers.extend(self.store().redrive(self.now(), some.to_vec(), REDRIVEN).await?);
+        }
+        Ok(answers)
     }
 
     /// Puts back every letter that matches; answers how many are ready again and how many were not.
@@ -81,7 +88,7 @@ impl Engine {
             ..filter
         };
         loop {
-            let letters = self.store().letters(filter.clone(), 500).await?;
+            let letters = self.store().letters(filter.clone(), AT_A_TIME).await?;
             let Some(last) = letters.last() else { return Ok((ready, left)) };
             filter.after = Some((last.died_at, last.id));
             let ids = letters.iter().map(|letter| letter.id).collect();
@@ -105,6 +112,6 @@ impl Engine {
     /// Ends a waiting job without a letter, or asks the worker that has it to stop. Nothing when there is no such job;
     /// otherwise whether it is over.
     pub async fn cancel(&self, id: JobId, why: impl Into<String>) -> Result<Option<bool>, EngineError> {
-        Ok(self.store().cancel(self.now(), id, redrive_policy::redact(&why.into())).await?)
+        Ok(self.store().cancel(self.now(), id, bounded_why(&why.into())).await?)
     }
 }

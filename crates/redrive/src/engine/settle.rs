@@ -13,14 +13,16 @@ use redrive_store::{
     Timestamp, WorkerId,
 };
 
+use super::Engine;
 use super::dead_letter::{letter, reason_of};
 use super::policies::Named;
-use super::{Engine, EngineError};
 use crate::bounded::both_ends;
 use crate::outcome::Evidence;
 
 /// How many bytes of an error's words are stored.
 const MESSAGE_BOUND: usize = 4 * 1024;
+/// How many bytes of a hint are stored.
+const HINT_BOUND: usize = 8 * 1024;
 /// How long a settlement that could not be written is waited for at first, and at most.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
@@ -63,7 +65,7 @@ pub(super) async fn ending_of(
     leased: &LeasedJob,
     failing: Failing,
     held_for: Option<WorkerId>,
-) -> Result<Ending, EngineError> {
+) -> Ending {
     let named = engine.policies().of_job(&leased.job);
     let decision = failing.decided.clone().unwrap_or_else(|| {
         let history = History {
@@ -80,16 +82,16 @@ pub(super) async fn ending_of(
     });
     let reason = match (forced, decision.delay()) {
         (None, Some(delay)) => {
-            let hint = decision.modification_hint(engine.0.lang);
+            let hint = decision.modification_hint(engine.0.lang).as_deref().map(stored_hint);
             let failure = Box::new(failed_attempt(failing, &decision, &named, None));
-            return Ok(Ending::Retry { run_at: now.after(delay), delay, held_for, hint, failure });
+            return Ending::Retry { run_at: now.after(delay), delay, held_for, hint, failure };
         }
         (Some(forced), _) => forced,
         (None, None) => reason_of(&decision),
     };
     let failed = failed_attempt(failing, &decision, &named, forced);
-    let letter = letter(engine, leased, &decision, &failed, reason, now).await?;
-    Ok(Ending::Dead { failure: Box::new(failed), letter: Box::new(letter) })
+    let letter = letter(engine, leased, &decision, &failed, reason, now).await;
+    Ending::Dead { failure: Box::new(failed), letter: Box::new(letter) }
 }
 
 fn failed_attempt(
@@ -127,7 +129,8 @@ fn failed_attempt(
 
 /// The decision as it is written down. A reason that beats the policy is told in its place.
 fn record(decision: &Decision, lang: Lang, forced: Option<LetterReason>) -> DecisionRecord {
-    let record = decision.record(lang);
+    let mut record = decision.record(lang);
+    record.modification_hint = record.modification_hint.as_deref().map(stored_hint);
     let why = match (forced, lang) {
         (Some(LetterReason::Deadline), Lang::En) => "The deadline leaves no time for another attempt.",
         (Some(LetterReason::Deadline), Lang::Ja) => "期限までに次の試行を行う時間がありません。",
@@ -172,6 +175,16 @@ impl Engine {
             wait = (wait * 2).min(LONGEST_WAIT);
         }
     }
+}
+
+/// A hint as it may be stored: a retry in process decides on what was really said.
+fn stored_hint(hint: &str) -> String {
+    both_ends(&redact(hint), HINT_BOUND).into_owned()
+}
+
+/// Why somebody ended a job, as it may be stored.
+pub(super) fn bounded_why(why: &str) -> String {
+    both_ends(&redact(why), MESSAGE_BOUND).into_owned()
 }
 
 /// When a thing that ended so is due again.

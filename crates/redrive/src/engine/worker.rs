@@ -217,6 +217,7 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         if plan.routes.is_empty() && plan.otherwise.is_none() {
             return Err(EngineError::NothingToRun);
         }
+        engine.remember_lease(plan.lease_for);
         let presence_for = plan.presence_for();
         let id = engine.store().register(engine.now(), plan.label.clone(), presence_for).await?;
         let held_for = plan.reserved_only.then_some(id);

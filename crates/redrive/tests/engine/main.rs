@@ -4,8 +4,10 @@
 
 mod batch;
 mod events;
+mod hostile;
 mod inline;
 mod limits;
+mod losing;
 mod policy;
 mod reaper;
 mod support;

@@ -93,3 +93,31 @@ fn a_clock_that_jumps_takes_nobodys_lease() {
         assert_eq!(world.engine.maintain(reaper).await.unwrap().reaped, 1);
     });
 }
+
+/// Reliability row 15: the living have the time of their own lease, also when that is a long one.
+#[test]
+fn after_a_jump_long_leases_have_a_long_time() {
+    run(async {
+        let world = World::new();
+        let job = world.engine.job("poison", &()).enqueue().await.unwrap().id;
+        let shutdown = redrive::engine::Shutdown::new();
+        let stop = shutdown.clone();
+        let worker = world
+            .worker()
+            .lease_for(Duration::from_mins(10))
+            .handle("poison", |(): (), _: redrive::engine::Context| {
+                std::future::pending::<Result<(), redrive::Fail>>()
+            });
+        let task = tokio::spawn(async move { worker.run(&stop).await });
+        crate::support::until(|| async { matches!(world.state(job).await, JobState::Leased { .. }) }).await;
+        world.clock.jump_to(world.engine.now().after(Duration::from_hours(24 * 365)));
+        let reaper = register(&world).await;
+        // Its next heartbeat comes after three minutes; until then nobody takes what it has.
+        for _ in 0..5 {
+            assert_eq!(world.engine.maintain(reaper).await.unwrap().reaped, 0);
+            world.clock.advance(Duration::from_secs(31));
+        }
+        shutdown.now();
+        assert_eq!(task.await.unwrap().unwrap().released, 1);
+    });
+}

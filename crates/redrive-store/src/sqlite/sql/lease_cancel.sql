@@ -1,1 +1,2 @@
-UPDATE lease SET cancel_requested = 1 WHERE job_id = ?1
+-- Who asked first has said why.
+UPDATE lease SET cancel_why = coalesce(cancel_why, ?2) WHERE job_id = ?1

@@ -6,7 +6,7 @@
 use std::io::{BufRead, Read};
 use std::time::Duration;
 
-use redrive_policy::ErrorCategory;
+use redrive_policy::{ErrorCategory, redact};
 use redrive_store::{
     ErrorInfo, EventStatus, ImportedEvent, NewEvent, RecoveryAction, RetryInfo, Scrap, Timestamp,
 };
@@ -20,6 +20,9 @@ const LINES: usize = 500;
 const BYTES: usize = 1 << 20;
 /// The longest line that is read; of a longer one the beginning is kept aside.
 const LONGEST: u64 = 4 << 20;
+
+/// What some programs begin a file with.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// How an import reads.
 #[derive(Debug, Clone, Default)]
@@ -62,6 +65,9 @@ impl Engine {
                 skip_line(from)?;
             }
             bytes += read;
+            if number == 1 && line.starts_with(BYTE_ORDER_MARK) {
+                line.drain(..BYTE_ORDER_MARK.len());
+            }
             if !line.trim_ascii().is_empty() {
                 imported.lines += 1;
                 let event =
@@ -126,7 +132,9 @@ fn read_line(line: &[u8], options: &ImportOptions) -> Result<ImportedEvent, Stri
     event.exit_code = fields.whole("exit_code")?;
     event.importance = fields.whole::<u8>("importance")?.map(|importance| importance.clamp(1, 5));
     keep_rest(&mut event.data, fields.left);
-    Ok(ImportedEvent { event, event_id, parent_event_id, at })
+    let imported = ImportedEvent { event, event_id, parent_event_id, at };
+    imported.validate().map_err(|error| error.to_string())?;
+    Ok(imported)
 }
 
 /// An event of either stream.
@@ -172,7 +180,8 @@ fn letter(fields: &mut Fields) -> Result<NewEvent, String> {
     let error = error_info(error)?;
     let retryable = may_heal(&error);
     let context = fields.left.remove("context").unwrap_or(Value::Null);
-    let action = context.get("action").and_then(Value::as_str).map(str::to_owned);
+    let action =
+        context.get("action").and_then(Value::as_str).filter(|action| may_name(action)).map(str::to_owned);
     let source = fields.text("source")?.or(action).unwrap_or_else(|| "unknown".to_owned());
     Ok(NewEvent {
         event_type: "dead_letter".to_owned(),
@@ -183,6 +192,11 @@ fn letter(fields: &mut Fields) -> Result<NewEvent, String> {
         retry_info: Some(retry_info(retry, retryable)?),
         ..NewEvent::default()
     })
+}
+
+/// Whether a text from somewhere may be what an event names as its source.
+fn may_name(text: &str) -> bool {
+    (1..=redrive_store::MAX_NAME_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
 /// `error_type …` as 000 writes it, `type …` as 003 does.
@@ -201,9 +215,9 @@ fn error_info(mut fields: Fields) -> Result<ErrorInfo, String> {
     };
     Ok(ErrorInfo {
         error_type: fields.either("error_type", "type")?.unwrap_or_else(|| "Error".to_owned()),
-        error_message: fields.either("error_message", "message")?.unwrap_or_default(),
+        error_message: redact(&fields.either("error_message", "message")?.unwrap_or_default()),
         error_category,
-        stack_trace: fields.either("stack_trace", "stacktrace")?,
+        stack_trace: fields.either("stack_trace", "stacktrace")?.as_deref().map(redact),
         more: fields.left,
     })
 }

@@ -13,10 +13,10 @@ pub(super) async fn prune(engine: &Engine, maintained: &mut Maintained) -> Resul
     let now = engine.now();
     let (events_before, letters_before) = (now.before(events), now.before(letters));
     for _ in 0..ROUNDS {
-        let (events, letters) = engine.store().prune(now, events_before, letters_before, AT_A_TIME).await?;
-        maintained.events_pruned += events;
-        maintained.letters_pruned += letters;
-        if events < u64::from(AT_A_TIME) && letters < u64::from(AT_A_TIME) {
+        let pruned = engine.store().prune(now, events_before, letters_before, AT_A_TIME).await?;
+        maintained.events_pruned += pruned.events;
+        maintained.letters_pruned += pruned.letters;
+        if !pruned.more {
             break;
         }
     }

@@ -29,7 +29,7 @@ pub(super) async fn reap(
             } else {
                 maintained.released += 1;
             }
-            let ending = ending(engine, &seized).await?;
+            let ending = ending(engine, &seized).await;
             settlements.push(Settlement { token: seized.leased.token, ending });
         }
         if !settlements.is_empty() {
@@ -43,10 +43,10 @@ pub(super) async fn reap(
 }
 
 /// How an attempt ends whose worker does not answer.
-async fn ending(engine: &Engine, seized: &Seized) -> Result<Ending, EngineError> {
+async fn ending(engine: &Engine, seized: &Seized) -> Ending {
     let Seized { leased, begun, from } = seized;
     if !begun && !leased.job.inline {
-        return Ok(Ending::Released { why: format!("its lease by {from} expired before the attempt began") });
+        return Ending::Released { why: format!("its lease by {from} expired before the attempt began") };
     }
     let message = if *begun {
         format!("{from} stopped answering during attempt {}", leased.attempt)

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use redrive_store::{
-    Ending, JobId, JobState, LeaseRequest, LeasedJob, Renewal, Settled, Settlement, StoreError,
+    Ending, EventSeq, JobId, JobState, LeaseRequest, LeasedJob, Renewal, Settled, Settlement, StoreError,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, Sleep, sleep};
@@ -31,13 +31,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const TIDY_EVERY: Duration = Duration::from_secs(1);
 /// How long attempts that were asked to end, and settlements of a worker that ends now, are waited for.
 const LAST_WAIT: Duration = Duration::from_secs(6);
+/// How long tasks that were ended may take to go; one that blocks its thread does not.
+const TO_GO: Duration = Duration::from_secs(1);
 /// How long to wait before the store is asked again after trouble that may pass.
 const TROUBLE_WAIT: Duration = Duration::from_millis(100);
 
 /// An attempt that is over, or a task that went away without one.
 pub(in crate::engine) struct Finished {
     pub(in crate::engine) slot: usize,
-    pub(in crate::engine) ended: Result<Option<Ending>, EngineError>,
+    pub(in crate::engine) ended: Option<Ending>,
 }
 
 /// Sends word when an attempt is over, whatever becomes of its task.
@@ -47,10 +49,10 @@ pub(in crate::engine) struct Word {
 }
 
 impl Word {
-    pub(in crate::engine) fn send(mut self, ended: Result<Option<Ending>, EngineError>) {
+    pub(in crate::engine) fn send(mut self, ended: Ending) {
         if let Some(slot) = self.slot.take() {
             // A worker that is gone wants to hear of nothing.
-            let _ = self.sender.send(Finished { slot, ended });
+            let _ = self.sender.send(Finished { slot, ended: Some(ended) });
         }
     }
 }
@@ -58,7 +60,7 @@ impl Word {
 impl Drop for Word {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
-            let _ = self.sender.send(Finished { slot, ended: Ok(None) });
+            let _ = self.sender.send(Finished { slot, ended: None });
         }
     }
 }
@@ -67,20 +69,25 @@ impl Drop for Word {
 struct Sent {
     running: Running,
     last: bool,
+    /// Where it is counted once it is written down.
+    counter: Counter,
     ending: Option<Ending>,
 }
 
+type Counter = fn(&mut WorkerReport) -> &mut u64;
 type Settling<'a> = Boxed<'a, (Vec<Sent>, Result<Vec<Settled>, StoreError>)>;
 
 /// How far a worker is on its way out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Stage {
     Working,
     /// Nothing new is taken; what runs may finish.
     Draining,
     /// What runs was asked to end.
     Asked,
-    /// What ran was given back; only settlements are waited for.
+    /// What runs was ended; it is given back as it goes, so that nobody else begins it before.
+    Ended,
+    /// What would not go was given back; only settlements are waited for.
     Over,
 }
 
@@ -162,7 +169,7 @@ impl<'a> Run<'a> {
                 biased;
                 _ = receiver.recv_many(&mut finished, redrive_store::MAX_BATCH) => {
                     wait_for_more(self.slots.len(), &mut receiver, &mut finished).await;
-                    self.settle(&mut finished)?;
+                    self.settle(&mut finished);
                 }
                 (sent, settled) = next_settled(&mut self.settling), if !self.settling.is_empty() => {
                     self.settled(&sent, &settled?);
@@ -209,10 +216,11 @@ impl<'a> Run<'a> {
                     self.stage = Stage::Draining;
                     patience.as_mut().reset(Instant::now() + plan.grace);
                 }
-                () = &mut ending_now, if self.stage != Stage::Over => self.give_back(patience.as_mut()),
+                () = &mut ending_now, if self.stage < Stage::Ended => self.end_all(patience.as_mut()),
                 () = &mut patience, if self.stage != Stage::Working => match self.stage {
                     Stage::Draining => self.ask_to_end(patience.as_mut()),
-                    Stage::Asked => self.give_back(patience.as_mut()),
+                    Stage::Asked => self.end_all(patience.as_mut()),
+                    Stage::Ended => self.give_back(patience.as_mut()),
                     Stage::Working | Stage::Over => return Ok(()),
                 },
             }
@@ -282,7 +290,7 @@ impl<'a> Run<'a> {
         let work = Arc::clone(work);
         let task = tokio::spawn(async move {
             let ended = attempt::run(&running, &*work).await;
-            report.send(ended.map(Some));
+            report.send(ended);
         });
         if let Some(slot) = number.and_then(|number| self.slots.get_mut(number)) {
             slot.task = Some(task.abort_handle());
@@ -300,29 +308,32 @@ impl<'a> Run<'a> {
     /// A job of a kind that this worker cannot run: it was held for it, or the store gave too much.
     fn refuse(&mut self, leased: LeasedJob) {
         let (word, _) = self.occupy(leased, false);
-        word.send(Ok(Some(Ending::Released { why: "this worker cannot run its kind".to_owned() })));
+        word.send(Ending::Released { why: "this worker cannot run its kind".to_owned() });
     }
 
     /// Sends what has ended to the store, without waiting for the answer.
-    fn settle(&mut self, finished: &mut Vec<Finished>) -> Result<(), EngineError> {
+    fn settle(&mut self, finished: &mut Vec<Finished>) {
         let mut settlements = Vec::with_capacity(finished.len());
         let mut sent = Vec::with_capacity(finished.len());
         for Finished { slot, ended } in finished.drain(..) {
             let Some(slot) = self.slots.free(slot) else { continue };
-            match ended? {
-                Some(ending) if !slot.lost => {
-                    let last = is_last(&ending);
-                    let heard = self.worker.plan.observer.is_some() || self.until != Until::Shutdown;
-                    let kept = heard.then(|| ending.clone());
-                    count(&mut self.report, &ending);
-                    settlements.push(Settlement { token: slot.running.token, ending });
-                    sent.push(Sent { running: slot.running, last, ending: kept });
-                }
+            // A task that we ended ourselves says nothing, and is gone now.
+            let leaves = || Ending::Released { why: "its worker leaves at once".to_owned() };
+            let ended = ended.or_else(|| (self.stage >= Stage::Ended).then(leaves));
+            match ended {
+                Some(ending) if !slot.lost => self.put_down(slot, ending, &mut settlements, &mut sent),
                 Some(_) | None => self.report.lost += 1,
             }
         }
         self.send(settlements, sent);
-        Ok(())
+    }
+
+    fn put_down(&self, slot: Slot, ending: Ending, settlements: &mut Vec<Settlement>, sent: &mut Vec<Sent>) {
+        let (last, counter) = (is_last(&ending), counter(&ending));
+        let heard = self.worker.plan.observer.is_some() || self.until != Until::Shutdown;
+        let kept = heard.then(|| ending.clone());
+        settlements.push(Settlement { token: slot.running.token, ending });
+        sent.push(Sent { running: slot.running, last, counter, ending: kept });
     }
 
     fn send(&mut self, settlements: Vec<Settlement>, sent: Vec<Sent>) {
@@ -345,14 +356,26 @@ impl<'a> Run<'a> {
                     );
                 }
                 Settled::Done { event } => {
-                    if let (Some(observer), Some(ending)) = (&self.worker.plan.observer, &sent.ending) {
-                        guarded("observe", || observer(&AttemptReport { leased, ending, event }));
-                    }
+                    *(sent.counter)(&mut self.report) += 1;
+                    self.observe(leased, sent.ending.as_ref(), event);
                     if sent.last && self.until == Until::JobIsOver(leased.job.id) {
                         self.reached = true;
                     }
                 }
+                Settled::Cancelled { event } => {
+                    self.report.cancelled += 1;
+                    let exit_code = sent.ending.as_ref().and_then(Ending::exit_code);
+                    let ending = Ending::Cancelled { why: "somebody asked for it".to_owned(), exit_code };
+                    self.observe(leased, Some(&ending), event);
+                    self.reached |= self.until == Until::JobIsOver(leased.job.id);
+                }
             }
+        }
+    }
+
+    fn observe(&self, leased: &LeasedJob, ending: Option<&Ending>, event: EventSeq) {
+        if let (Some(observer), Some(ending)) = (&self.worker.plan.observer, ending) {
+            guarded("observe", || observer(&AttemptReport { leased, ending, event }));
         }
     }
 
@@ -391,6 +414,9 @@ impl<'a> Run<'a> {
                 }
             }
         }
+        for task in self.slots.batches_without_a_lease() {
+            task.abort();
+        }
         // After the lost ones were stopped: what waits for certainty goes on now.
         self.worker.incarnation.beat(beat.sent_at);
         Ok(true)
@@ -419,24 +445,33 @@ impl<'a> Run<'a> {
         patience.as_mut().reset(Instant::now() + LAST_WAIT);
     }
 
-    /// Lets go of everything at once.
+    /// Ends everything at once. What has ended by itself in this very moment keeps its end; the rest is given back as its
+    /// task goes.
+    fn end_all(&mut self, mut patience: Pin<&mut Sleep>) {
+        self.stage = Stage::Ended;
+        for (_, slot) in self.slots.iter() {
+            slot.running.ask_to_end(Wish::Released);
+            if let Some(task) = &slot.task {
+                task.abort();
+            }
+        }
+        patience.as_mut().reset(Instant::now() + TO_GO);
+    }
+
+    /// Lets go of what does not let go by itself: it blocks its thread.
     fn give_back(&mut self, mut patience: Pin<&mut Sleep>) {
         self.stage = Stage::Over;
         let numbers: Vec<usize> = self.slots.iter().map(|(number, _)| number).collect();
         let mut settlements = Vec::new();
         let mut sent = Vec::new();
-        for slot in numbers.into_iter().filter_map(|number| self.slots.free(number)) {
-            slot.running.ask_to_end(Wish::Released);
-            if let Some(task) = &slot.task {
-                task.abort();
-            }
+        for number in numbers {
+            let Some(slot) = self.slots.free(number) else { continue };
             if slot.lost {
+                self.report.lost += 1;
                 continue;
             }
-            let ending = Ending::Released { why: "its worker leaves at once".to_owned() };
-            count(&mut self.report, &ending);
-            settlements.push(Settlement { token: slot.running.token, ending: ending.clone() });
-            sent.push(Sent { running: slot.running, last: false, ending: Some(ending) });
+            let ending = Ending::Released { why: "its worker leaves, although it would not end".to_owned() };
+            self.put_down(slot, ending, &mut settlements, &mut sent);
         }
         self.send(settlements, sent);
         patience.as_mut().reset(Instant::now() + LAST_WAIT);
@@ -473,15 +508,15 @@ fn is_last(ending: &Ending) -> bool {
     next_run(ending).is_none() && !matches!(ending, Ending::Released { .. })
 }
 
-fn count(report: &mut WorkerReport, ending: &Ending) {
-    *match ending {
-        Ending::Succeeded { .. } => &mut report.succeeded,
-        Ending::Retry { .. } => &mut report.retried,
-        Ending::Dead { .. } => &mut report.dead,
-        Ending::Snoozed { .. } => &mut report.snoozed,
-        Ending::Cancelled { .. } => &mut report.cancelled,
-        Ending::Released { .. } => &mut report.released,
-    } += 1;
+fn counter(ending: &Ending) -> Counter {
+    match ending {
+        Ending::Succeeded { .. } => |report| &mut report.succeeded,
+        Ending::Retry { .. } => |report| &mut report.retried,
+        Ending::Dead { .. } => |report| &mut report.dead,
+        Ending::Snoozed { .. } => |report| &mut report.snoozed,
+        Ending::Cancelled { .. } => |report| &mut report.cancelled,
+        Ending::Released { .. } => |report| &mut report.released,
+    }
 }
 
 /// Polls what is under way. What is not there is never polled: the branch is off.

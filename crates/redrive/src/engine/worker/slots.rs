@@ -56,6 +56,16 @@ impl Slots {
         self.taken.iter().enumerate().filter_map(|(number, slot)| Some((number, slot.as_ref()?)))
     }
 
+    /// The tasks of batches of which every item has lost its lease: nothing that they do counts any more.
+    pub(super) fn batches_without_a_lease(&self) -> Vec<AbortHandle> {
+        let shared = || self.iter().filter(|(_, slot)| slot.shared);
+        let is = |slot: &Slot, task: &AbortHandle| slot.task.as_ref().is_some_and(|of| of.id() == task.id());
+        let mut tasks: Vec<AbortHandle> =
+            shared().filter(|(_, slot)| slot.lost).filter_map(|(_, slot)| slot.task.clone()).collect();
+        tasks.retain(|task| shared().filter(|(_, slot)| is(slot, task)).all(|(_, slot)| slot.lost));
+        tasks
+    }
+
     /// The leases that are to be kept, with their slots.
     pub(super) fn tokens(&self) -> (Vec<(usize, LeaseToken)>, Vec<LeaseToken>) {
         let held = self.iter().filter(|(_, slot)| !slot.lost);
