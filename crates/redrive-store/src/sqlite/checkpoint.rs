@@ -29,6 +29,8 @@ const TOO_LONG_PAGES: i64 = 65_536;
 const LOOK_EVERY: u32 = 8;
 /// How long a commit is held up for the copying thread, so that nobody fills the journal faster than it is emptied.
 const CATCH_UP_WITHIN: Duration = Duration::from_secs(1);
+/// The same for a journal of twice the size, which only a disk that is overwhelmed can have.
+const CATCH_UP_AT_LAST: Duration = Duration::from_secs(30);
 
 pub(super) struct Checkpoints {
     since_look: u32,
@@ -92,24 +94,26 @@ impl Checkpoints {
         }
         self.warned = pages >= TOO_LONG_PAGES;
         if pages >= INSIST_PAGES && self.insisted.is_none_or(|before| before.elapsed() >= INSIST_EVERY) {
-            self.insist(connection);
+            self.insist(
+                connection,
+                if pages >= 2 * INSIST_PAGES { CATCH_UP_AT_LAST } else { CATCH_UP_WITHIN },
+            );
             return;
         }
         if pages - copied >= BEGIN_PAGES
             && let Some(ask) = &self.ask
         {
-            // Full means that it is at it already.
-            if ask.try_send(()).is_ok() {
-                self.copying.store(true, Ordering::Release);
-            }
+            // Said before it can be done. Full means that it is at it already, and will be asked once more.
+            self.copying.store(true, Ordering::Release);
+            let _asked = ask.try_send(());
         }
     }
 
     /// Copies the rest while nobody else may write, so that the next commit, whoever's it is, begins at the journal's
     /// start. A reader of an old state prevents it: then it is tried again later.
-    fn insist(&mut self, connection: &Connection) {
+    fn insist(&mut self, connection: &Connection, within: Duration) {
         let began = Instant::now();
-        while self.copying.load(Ordering::Acquire) && began.elapsed() < CATCH_UP_WITHIN {
+        while self.copying.load(Ordering::Acquire) && began.elapsed() < within {
             std::thread::sleep(Duration::from_millis(1));
         }
         open::with_patience(INSIST_FOR, || {

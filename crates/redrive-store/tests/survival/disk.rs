@@ -30,9 +30,19 @@ impl Mounted {
     }
 
     pub(crate) fn remount(&self, options: &str) {
-        let done = Command::new("mount").args(["-o", &format!("remount,{options}")]).arg(&self.at).output();
-        let done = done.unwrap();
-        assert!(done.status.success(), "remount: {}", String::from_utf8_lossy(&done.stderr));
+        // A child that another test has just forked holds our files until it executes: then the disk is busy for a moment.
+        let began = std::time::Instant::now();
+        loop {
+            let done =
+                Command::new("mount").args(["-o", &format!("remount,{options}")]).arg(&self.at).output();
+            let done = done.unwrap();
+            if done.status.success() {
+                return;
+            }
+            let why = String::from_utf8_lossy(&done.stderr);
+            assert!(why.contains("busy") && began.elapsed().as_secs() < 20, "remount: {why}");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
