@@ -6,7 +6,7 @@
 use std::io::{BufRead, Read};
 use std::time::Duration;
 
-use redrive_policy::ErrorCategory;
+use redrive_policy::{ErrorCategory, redact};
 use redrive_store::{
     ErrorInfo, EventStatus, ImportedEvent, NewEvent, RecoveryAction, RetryInfo, Scrap, Timestamp,
 };
@@ -199,11 +199,15 @@ fn error_info(mut fields: Fields) -> Result<ErrorInfo, String> {
         }
         name => name.parse().map_err(|_| format!("there is no error category {name:?}"))?,
     };
+    // Redacted like whatever else comes in (R-D7); what was exported from here stays as it is.
     Ok(ErrorInfo {
         error_type: fields.either("error_type", "type")?.unwrap_or_else(|| "Error".to_owned()),
-        error_message: fields.either("error_message", "message")?.unwrap_or_default(),
+        error_message: fields
+            .either("error_message", "message")?
+            .map(|message| redact(&message))
+            .unwrap_or_default(),
         error_category,
-        stack_trace: fields.either("stack_trace", "stacktrace")?,
+        stack_trace: fields.either("stack_trace", "stacktrace")?.map(|trace| redact(&trace)),
         more: fields.left,
     })
 }
