@@ -92,7 +92,11 @@ pub fn run(invocation: Invocation<'_>) -> u8 {
         Ok(args) => commands::run(args, &mut stage),
         Err(stop) => help::stop(&stop, &mut stage),
     };
-    let ended = ended.and_then(|exit| stage.stdout.flush().map(|()| exit).map_err(Trouble::Output));
+    let ended = ended.and_then(|exit| match (stage.stdout.flush(), exit) {
+        // What a command wrote was its own: so is the code that it ended with.
+        (Err(_), Exit::Command(_)) => Ok(exit),
+        (flushed, _) => flushed.map(|()| exit).map_err(Trouble::Output),
+    });
     let exit = match ended {
         Ok(exit) => exit,
         // Whoever reads has seen enough (`redrive … | head`): that is no failure of ours.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use redrive::BadCall;
 use redrive::engine::EngineError;
 use redrive_policy::{ConfigError, Lang};
-use redrive_store::{StoreError, Trouble as StoreTrouble};
+use redrive_store::{Refusal, StoreError, Trouble as StoreTrouble};
 
 use crate::exit::Exit;
 use crate::nearest::nearest;
@@ -60,6 +60,12 @@ pub(crate) enum Trouble {
     NeedsYes { what: String, command: String },
     /// `--http` names a call that nobody can make.
     BadCall(BadCall),
+    /// A command without a name.
+    NoCommand,
+    /// The directory that we stand in is gone, so no command can be run in it later.
+    NoDirectory,
+    /// More than a job may hold.
+    TooLarge { bytes: usize, most: usize },
     /// `--payload` is no JSON.
     BadPayload(serde_json::Error),
     /// A file that would be overwritten.
@@ -73,7 +79,7 @@ pub(crate) enum Trouble {
 impl From<EngineError> for Trouble {
     fn from(error: EngineError) -> Trouble {
         match error {
-            EngineError::Store(error) => Trouble::Store(error),
+            EngineError::Store(error) => error.into(),
             EngineError::UnknownPolicy { name, known } => Trouble::UnknownPolicy { written: name, known },
             EngineError::Io(error) => Trouble::Input(error),
             other => Trouble::Engine(other),
@@ -83,7 +89,12 @@ impl From<EngineError> for Trouble {
 
 impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Trouble {
-        Trouble::Store(error)
+        match error.trouble() {
+            StoreTrouble::Refused(Refusal::PayloadTooLarge { bytes, most }) => {
+                Trouble::TooLarge { bytes: *bytes, most: *most }
+            }
+            _ => Trouble::Store(error),
+        }
     }
 }
 
@@ -98,6 +109,7 @@ impl Trouble {
             | Trouble::Postgres { .. }
             | Trouble::NeedsYes { .. }
             | Trouble::BadCall(_)
+            | Trouble::NoCommand
             | Trouble::BadPayload(_) => Exit::Usage,
             Trouble::NoSuchPolicy { .. }
             | Trouble::NoConfig
@@ -114,6 +126,8 @@ impl Trouble {
             | Trouble::Store(_)
             | Trouble::Engine(_)
             | Trouble::Exists { .. }
+            | Trouble::NoDirectory
+            | Trouble::TooLarge { .. }
             | Trouble::Unwritable { .. }
             | Trouble::NoRuntime(_) => Exit::Failed,
         }
@@ -168,6 +182,11 @@ impl Trouble {
             Trouble::NoLetters { store } => text(lang, "trouble.no-letters", &[("store", store)]),
             Trouble::NeedsYes { what, .. } => text(lang, "trouble.needs-yes", &[("what", what)]),
             Trouble::BadCall(error) => call_in_words(error, lang),
+            Trouble::NoCommand => say(lang, "trouble.no-command"),
+            Trouble::NoDirectory => say(lang, "trouble.no-directory"),
+            Trouble::TooLarge { bytes, most } => {
+                text(lang, "trouble.too-large", &[("bytes", bytes), ("most", most)])
+            }
             Trouble::BadPayload(error) => text(lang, "trouble.bad-payload", &[("error", error)]),
             Trouble::Exists { path } => text(lang, "trouble.exists", &[("path", &path.display())]),
             Trouble::Unwritable { path, source } => text(
@@ -221,6 +240,9 @@ impl Trouble {
                 Some(text(lang, "trouble.hint.needs-yes", &[("command", command)]))
             }
             Trouble::BadCall(_) => Some(say(lang, "trouble.hint.bad-call")),
+            Trouble::NoCommand => Some(say(lang, "usage.see-help")),
+            Trouble::NoDirectory => Some(say(lang, "trouble.hint.no-directory")),
+            Trouble::TooLarge { .. } => Some(say(lang, "trouble.hint.too-large")),
             Trouble::BadPayload(_) => Some(say(lang, "trouble.hint.bad-payload")),
             Trouble::Exists { .. } => Some(say(lang, "trouble.hint.exists")),
             Trouble::Unwritable { .. } => Some(say(lang, "trouble.hint.unwritable")),

@@ -5,6 +5,8 @@
 mod process_store;
 mod support;
 
+use std::io::Read;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use process_store::Home;
@@ -231,4 +233,92 @@ fn a_store_that_cannot_be_used_is_our_fault() {
     assert!(ran.code == 2 && ran.stderr.contains("there is no policy"), "{ran}");
     let ran = home.redrive("run true", &[]);
     assert!(ran.code == 2 && ran.stderr.contains("redrive run [OPTIONS] -- true"), "{ran}");
+}
+
+/// R-D2: killed in the middle of an attempt, too, it is silent for 10 s at most; what it left running is ended.
+#[test]
+fn a_worker_goes_on_when_run_is_killed_in_an_attempt() {
+    let home = Home::new();
+    let script = "echo begun; test $REDRIVE_ATTEMPT = 2 || sleep 60; echo done >> ends";
+    let mut child = home.spawn("run --initial-delay 1ms -- sh -c", &[script]);
+    child.wait_for("begun");
+    child.signal("KILL");
+    child.finish();
+    let died = Instant::now();
+    let ran = home.redrive("work --until-empty", &[]);
+    assert_eq!(ran.code, 0, "{ran}");
+    // A second to look, and a few for a busy machine; a worker's own lease would be 30 s.
+    assert!(died.elapsed() < Duration::from_secs(20), "{:?}", died.elapsed());
+    let story = home.json("explain 1");
+    assert_eq!((&story["state"], &story["attempts"]), (&"succeeded".into(), &2.into()), "{story}");
+    assert_eq!(std::fs::read_to_string(home.folder.path().join("ends")).unwrap(), "done\n");
+    assert!(is_sound(&home.store));
+}
+
+/// R-C1: whoever reads may leave (`redrive run -- CMD | head`); nobody tries again for nobody, and the code is the command's.
+#[test]
+fn a_reader_that_leaves_ends_it() {
+    for (script, code) in [
+        ("yes", 141),
+        ("python3 -c 'import sys; print(\"x\" * 9000000)' || { echo Broken pipe >&2; exit 1; }", 141),
+        ("yes 2>/dev/null | head -c 3000000; exit 3", 3),
+    ] {
+        let home = Home::new();
+        let mut child =
+            home.command("run --max-retries 1 --initial-delay 1ms -- sh -c").arg(script).spawn().unwrap();
+        let mut first = [0; 1];
+        child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{script}: {stderr}");
+        if code == 141 {
+            assert!(!stderr.contains("redrive: "), "{stderr}");
+            assert_eq!(home.json("explain 1")["state"], "cancelled", "{script}");
+        }
+    }
+}
+
+/// R-C1: output that could not be written is no success, even when the command did not notice.
+#[test]
+fn lost_output_is_a_failure() {
+    for script in ["echo dump", "yes | head -c 3000000"] {
+        let home = Home::new();
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let ran = home.command("run --initial-delay 1ms -- sh -c").arg(script).stdout(full).output().unwrap();
+        let stderr = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(125), "{script}: {stderr}");
+        assert!(stderr.contains("its output could not be written"), "{stderr}");
+        let letters = home.json("dlq list");
+        assert_eq!(letters["items"][0]["cause"], "resource_exhausted", "{letters}");
+    }
+}
+
+/// R-C1: what cannot become a job is refused before anything is stored.
+#[test]
+fn a_command_needs_a_name_and_a_place() {
+    let home = Home::new();
+    let ran = home.redrive("run --", &[""]);
+    assert_eq!((ran.code, home.store.exists()), (2, false), "{ran}");
+    let gone = home.folder.path().join("gone");
+    std::fs::create_dir(&gone).unwrap();
+    let run = format!("rmdir '{}' && exec {} run -- true", gone.display(), env!("CARGO_BIN_EXE_redrive"));
+    let output = Command::new("sh")
+        .args(["-c", &run])
+        .env("REDRIVE_STORE", format!("sqlite:{}", home.store.display()))
+        .current_dir(&gone)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{stderr}");
+    assert!(stderr.contains("the current directory does not exist any more"), "{stderr}");
+    assert!(!home.store.exists());
+}
+
+/// R-D5: a letter says that its time was up, and not by which signal we ended it.
+#[test]
+fn a_time_limit_is_named_in_the_letter() {
+    let home = Home::new();
+    let ran = home.redrive("run --max-retries 0 --timeout 100ms -- sleep 20", &[]);
+    assert_eq!(ran.code, 124, "{ran}");
+    assert_eq!(home.json("dlq list")["items"][0]["error_message"], "timed out after 100ms");
 }

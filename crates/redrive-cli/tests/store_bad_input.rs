@@ -72,6 +72,7 @@ fn a_payload_too_large_is_refused() {
     let url = store.path.to_str().unwrap();
     let ran = redrive(["enqueue", "--kind", "k", "--payload", &large, "--store", url]).run();
     assert!(ran.code == 1 && ran.stderr.contains("1048576"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("store check"), "the store is not to blame: {}", ran.stderr);
     let ran = redrive(["enqueue", "--http", "PUT", "http://localhost/", "--body", "-", "--store", url])
         .stdin(vec![b'x'; 3 << 20])
         .run();

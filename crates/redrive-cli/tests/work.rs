@@ -7,6 +7,7 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use process_store::Home;
@@ -93,7 +94,7 @@ fn a_second_signal_stops_at_once() {
 #[test]
 fn an_http_call_is_made_until_it_is_answered() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let url = format!("http://ada:p%40ss@{}/hook", listener.local_addr().unwrap());
     listener.set_nonblocking(true).unwrap();
     let server = std::thread::spawn(move || {
         ["503 Service Unavailable", "200 OK"].map(|status| {
@@ -127,6 +128,8 @@ fn an_http_call_is_made_until_it_is_answered() {
     };
     assert_eq!(key(&requests[0]), key(&requests[1]));
     assert!(requests[0].starts_with("post /hook ") && requests[0].contains("content-type: application/json"));
+    // A name and password in the address are sent as anybody would: `ada:p@ss`.
+    assert!(requests[0].contains("authorization: basic ywrhonbac3m="), "{}", requests[0]);
     let told = home.json("explain 1");
     assert_eq!((&told["state"], &told["attempts"]), (&"succeeded".into(), &2.into()), "{told}");
     assert_eq!(told["history"][0]["cause"], "api_error");
@@ -168,6 +171,21 @@ fn events_are_followed_across_processes() {
         .collect();
     let stored: Vec<String> = home.events("").iter().map(|event| event["event_id"].to_string()).collect();
     assert_eq!(ids, stored);
+}
+
+/// R-E4: `export | import -` brings everything over, once.
+#[test]
+fn an_export_is_piped_into_another_store() {
+    let (here, there) = (Home::new(), Home::new());
+    assert_eq!(here.redrive("run -- true", &[]).code, 0);
+    let lines = here.redrive("export", &[]).stdout;
+    for answer in ["3 added, 0 known", "0 added, 3 known"] {
+        let mut import = there.command("import -").stdin(Stdio::piped()).spawn().unwrap();
+        import.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        let output = import.wait_with_output().unwrap();
+        assert!(String::from_utf8_lossy(&output.stdout).starts_with(answer), "{output:?}");
+    }
+    assert_eq!(there.redrive("export", &[]).stdout, lines);
 }
 
 /// R-D1: several processes share one file, and nobody is told of a lock.

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 
 /// What stands where a secret stood.
 const BLANK: &str = "[redacted]";
@@ -67,11 +67,33 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
 pub fn redact(text: &str) -> String {
     let mut out = text.to_owned();
     for (pattern, with) in PATTERNS.iter() {
-        if let Cow::Owned(changed) = pattern.replace_all(&out, *with) {
+        let blanked = |found: &Captures<'_>| {
+            let mut blanked = String::new();
+            match found.get(0) {
+                Some(whole) if names_a_file(&out[..whole.start()], whole.as_str()) => {
+                    blanked.push_str(whole.as_str());
+                }
+                _ => found.expand(with, &mut blanked),
+            }
+            blanked
+        };
+        if let Cow::Owned(changed) = pattern.replace_all(&out, blanked) {
             out = changed;
         }
     }
     out
+}
+
+/// Whether what looks like a key is the end of a path, and what follows is said about that file:
+/// `/etc/passwd: Permission denied`. Only a path from a beginning: `login/password: …` is a pair.
+fn names_a_file(before: &str, found: &str) -> bool {
+    let Some((_, said)) = found.split_once(':') else { return false };
+    let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let path = word.trim_start_matches(['"', '\'', '`', '(', '[', '‘', '“']);
+    word.ends_with('/')
+        && ["/", "./", "../", "~/"].iter().any(|beginning| path.starts_with(beginning))
+        && !path.starts_with("//")
+        && said.starts_with(char::is_whitespace)
 }
 
 /// Lines of output with every secret blanked, also one that goes over several lines.
@@ -119,6 +141,10 @@ mod tests {
             ("password=hunter2 host=db", "hunter2"),
             ("Pwd=hunter2;Server=x", "hunter2"),
             ("MYSQL_PWD=hunter2", "hunter2"),
+            ("login/password: hunter2", "hunter2"),
+            ("/etc/app/password=hunter2", "hunter2"),
+            ("/run/password:hunter2", "hunter2"),
+            ("GET /x?password: hunter2", "hunter2"),
             ("pass=hunter2", "hunter2"),
             (r#"{"token":"hunter2"}"#, "hunter2"),
             ("https://x.example/?token=hunter2&a=1", "hunter2"),
@@ -166,6 +192,9 @@ mod tests {
             "password authentication failed for user \"app\"",
             "compass: north, bypass = on",
             "ssh://git@example.com/x.git: exit code=3, key=17",
+            "/etc/passwd: cannot be executed: Permission denied (os error 13)",
+            "cat: /run/secrets/db_password: No such file or directory",
+            "open './conf/api_key': permission denied",
         ] {
             assert_eq!(redact(text), text);
         }

@@ -46,6 +46,10 @@ pub const DEFAULT_GRACE: Duration = Duration::from_secs(10);
 const NOT_EXECUTABLE: i32 = 126;
 /// The code of a command that is not there.
 const NOT_FOUND: i32 = 127;
+/// The code when it was not the command that failed.
+const OUR_FAULT: i32 = 125;
+/// Ends whoever writes to nobody.
+const SIGPIPE: i32 = 13;
 /// Who interrupts three times means it.
 const INSISTS: u32 = 3;
 /// How long after an interrupted command's end we wait to hear of the interrupt ourselves.
@@ -145,6 +149,7 @@ pub async fn run_command(spec: &CommandSpec, around: &Surroundings, wiring: Wiri
             when_broken: WhenBroken::ClosePipe,
             tail: &mut heard.stdout,
             escalation: None,
+            broken: &mut heard.stdout_broken,
             ended: watch_end.clone(),
             unflushed: false,
         };
@@ -153,6 +158,7 @@ pub async fn run_command(spec: &CommandSpec, around: &Surroundings, wiring: Wiri
             when_broken: WhenBroken::GoOn,
             tail: &mut heard.stderr,
             escalation: Some(&mut heard.escalation),
+            broken: &mut heard.stderr_broken,
             ended: watch_end,
             unflushed: false,
         };
@@ -282,12 +288,16 @@ struct Heard {
     stdout: Tail,
     stderr: Tail,
     escalation: Escalation,
+    /// Why what it wrote could not be passed on.
+    stdout_broken: Option<io::Error>,
+    stderr_broken: Option<io::Error>,
 }
 
 fn told(end: End, began: Instant, heard: Heard) -> Executed {
     let elapsed = began.elapsed();
     let (stdout_tail, stderr_tail) = (heard.stdout.stored(), heard.stderr.stored());
     let (outcome, exit_code) = match end {
+        End::ByItself(status) if let Some(undelivered) = undelivered(status, &heard) => undelivered,
         End::ByItself(status) if status.success() => (Outcome::Succeeded, Some(0)),
         End::ByItself(status) => {
             let evidence =
@@ -311,6 +321,22 @@ fn told(end: End, began: Instant, heard: Heard) -> Executed {
         End::Lost(error) => (Outcome::failed(Evidence::of(&error)), None),
     };
     Executed { outcome, exit_code, stdout_tail, stderr_tail, elapsed }
+}
+
+/// What it means that a command's output did not arrive. Nobody who reads any more is somebody who has seen enough:
+/// what ends of that is not tried again. A disk that is full is a failure, also of a command that did not notice.
+fn undelivered(status: ExitStatus, heard: &Heard) -> Option<(Outcome, Option<i32>)> {
+    let error = heard.stdout_broken.as_ref()?;
+    let noticed = status.signal() == Some(SIGPIPE)
+        || status.code() == Some(128 + SIGPIPE)
+        || (!status.success() && heard.stderr.text().contains("roken pipe"));
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        let why = "whoever read its output has gone".to_owned();
+        return noticed.then_some((Outcome::Cancelled(why), Some(128 + SIGPIPE)));
+    }
+    let message = format!("its output could not be written: {error}");
+    let evidence = Evidence { error_type: "Output".to_owned(), message, ..Evidence::of(error) };
+    (noticed || status.success()).then_some((Outcome::failed(evidence), Some(OUR_FAULT)))
 }
 
 /// A failure in the command's own words: what it wrote to stderr, or else to stdout.

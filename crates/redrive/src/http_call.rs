@@ -63,7 +63,7 @@ pub fn http_client() -> ClientBuilder {
 /// `redrive-attempt`, `redrive-job-id` and `redrive-fence`.
 pub async fn call_http(client: &Client, spec: &HttpSpec, around: &Surroundings) -> Executed {
     let began = Instant::now();
-    let request = match request(spec, around) {
+    let request = match request(client, spec, around) {
         Ok(request) => request,
         Err(evidence) => return Executed::silent(Outcome::failed(evidence), began.elapsed()),
     };
@@ -97,7 +97,7 @@ pub async fn call_http(client: &Client, spec: &HttpSpec, around: &Surroundings) 
     Executed { stdout_tail, ..Executed::silent(outcome, began.elapsed()) }
 }
 
-fn request(spec: &HttpSpec, around: &Surroundings) -> Result<Request, Evidence> {
+fn request(client: &Client, spec: &HttpSpec, around: &Surroundings) -> Result<Request, Evidence> {
     let checked = spec.check().map_err(|error| unsendable(error.to_string()))?;
     let mut headers = checked.headers;
     // A blank key is none: nobody can be known again by it.
@@ -117,10 +117,10 @@ fn request(spec: &HttpSpec, around: &Surroundings) -> Result<Request, Evidence> 
     }
     let ours = HeaderValue::from_static(concat!("redrive/", env!("CARGO_PKG_VERSION")));
     headers.entry(USER_AGENT).or_insert(ours);
-    let mut request = Request::new(checked.method, checked.url);
-    *request.headers_mut() = headers;
-    *request.body_mut() = spec.body.clone().map(Into::into);
-    Ok(request)
+    // The client makes `Authorization: Basic` of a name and password in the address; a header of the spec wins.
+    let request = client.request(checked.method, checked.url).headers(headers);
+    let request = spec.body.iter().fold(request, |request, body| request.body(body.clone()));
+    request.build().map_err(|error| unsendable(error.without_url().to_string()))
 }
 
 /// What cannot be sent now cannot be sent later.

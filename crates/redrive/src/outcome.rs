@@ -147,7 +147,18 @@ impl Evidence {
     /// What is known without words: for those who said nothing.
     #[cfg(feature = "engine")]
     pub(crate) fn signals(&self) -> String {
+        let timed_out = self.killed_by_us && self.exit_code == Some(TIMED_OUT);
         match (self.exit_code, self.signal, self.http_status, &self.code) {
+            // The signal was ours, and says nothing.
+            _ if timed_out => self.details.as_deref().and_then(|details| details.timeout_ms).map_or_else(
+                || "timed out".to_owned(),
+                |limit| {
+                    format!(
+                        "timed out after {}",
+                        redrive_policy::human_duration(Duration::from_millis(limit))
+                    )
+                },
+            ),
             (_, Some(signal), ..) => format!("ended by signal {signal}"),
             (Some(exit_code), ..) => format!("exit code {exit_code}"),
             (_, _, Some(status), _) => format!("HTTP {status}"),

@@ -1,5 +1,6 @@
 //! `enqueue`: a job for the workers. Its id is the answer.
 
+use std::ffi::OsString;
 use std::io::Read;
 
 use redrive::{CommandSpec, HttpSpec, current_umask};
@@ -47,12 +48,7 @@ fn work(args: &EnqueueArgs, stage: &mut Stage<'_>) -> Result<(String, Vec<u8>), 
         return Ok((args.kind.clone().unwrap_or_default(), payload.clone().into_bytes()));
     }
     if !args.exec.is_empty() {
-        let spec = CommandSpec {
-            cwd: Some(stage.cwd.clone()),
-            umask: current_umask(),
-            ..CommandSpec::new(&args.exec)
-        };
-        return Ok((EXEC.to_owned(), spec.to_payload()));
+        return Ok((EXEC.to_owned(), command(&args.exec, stage)?.to_payload()));
     }
     let [method, url] = args.http.as_slice() else {
         // clap takes two values or none.
@@ -66,6 +62,17 @@ fn work(args: &EnqueueArgs, stage: &mut Stage<'_>) -> Result<(String, Vec<u8>), 
     // What cannot be sent now cannot be sent later.
     spec.validate().map_err(Trouble::BadCall)?;
     Ok((HTTP.to_owned(), spec.to_payload()))
+}
+
+/// A command as it stands here: its arguments, the directory, the umask.
+pub(super) fn command(argv: &[OsString], stage: &Stage<'_>) -> Result<CommandSpec, Trouble> {
+    if argv.first().is_none_or(|program| program.is_empty()) {
+        return Err(Trouble::NoCommand);
+    }
+    if stage.cwd.as_os_str().is_empty() {
+        return Err(Trouble::NoDirectory);
+    }
+    Ok(CommandSpec { cwd: Some(stage.cwd.clone()), umask: current_umask(), ..CommandSpec::new(argv) })
 }
 
 /// The body of a call: the text itself, a file's, or all of stdin.

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive::engine::{CommandExecutor, Engine, EngineError, Shutdown, overrides_to_json};
-use redrive::{CommandSpec, Relay, Wiring, current_umask};
+use redrive::{Relay, Wiring};
 use redrive_policy::{Report, Verdict, human_duration};
 use redrive_store::{EventStatus, JobId, JobState, LetterReason, NewJob};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::sleep;
 
-use super::enqueue::EXEC;
+use super::enqueue::{self, EXEC};
 use super::opened::{self, Opened};
 use super::signals::{SIGINT, Signals};
 use super::told::{End, Failed, Told};
@@ -29,6 +29,8 @@ use crate::{Exit, Stage, render};
 const PRESET: &str = "command";
 /// redrive itself failed.
 const OUR_FAULT: u8 = 125;
+/// A command that nobody reads any more: 128 and SIGPIPE.
+const UNREAD: i32 = 141;
 /// How soon a job that waits is cancelled after a signal.
 const CANCEL_EVERY: Duration = Duration::from_millis(50);
 
@@ -57,13 +59,9 @@ fn try_run(args: &RunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let policy = args.flags.policy.as_deref().unwrap_or(PRESET);
     // Refused before anything is stored.
     stage.settings.policy(&config, Some(policy))?;
+    let spec = enqueue::command(&args.command, stage)?;
     let opened = opened::to_write(stage)?;
     let engine = opened.engine(&config, stage)?;
-    let spec = CommandSpec {
-        cwd: Some(stage.cwd.clone()),
-        umask: current_umask(),
-        ..CommandSpec::new(&args.command)
-    };
     let job = NewJob {
         policy: Some(policy.to_owned()),
         overrides: overrides_to_json(&args.flags.wish()),
@@ -196,6 +194,10 @@ fn end(
         let line = text(lang, "run.cancelled", &[("id", &id), ("signal", &signal)]);
         stage.talk.narrate(&line);
         return Ok(Exit::Command(code(Some(128 + signal), 1)));
+    }
+    if let Some(Told { end: End::Cancelled { exit_code: Some(UNREAD) }, .. }) = last {
+        // As any command that writes to somebody who has gone: without a word.
+        return Ok(Exit::Command(code(Some(UNREAD), 1)));
     }
     if let Some(Told { end: End::Cancelled { exit_code }, .. }) = last {
         let line = text(lang, "run.cancelled-by-somebody", &[("id", &id)]);

@@ -1,5 +1,6 @@
 //! `store migrate`, `store check`, `store backup`.
 
+use std::io;
 use std::path::Path;
 
 use super::opened;
@@ -28,6 +29,9 @@ pub(super) fn backup(file: &Path, stage: &mut Stage<'_>) -> Result<Exit, Trouble
     let path = stage.cwd.join(file);
     if path.symlink_metadata().is_ok() {
         return Err(Trouble::Exists { path: file.to_owned() });
+    }
+    if path.parent().is_some_and(|parent| !parent.is_dir()) {
+        return Err(Trouble::Unwritable { path: file.to_owned(), source: io::ErrorKind::NotFound.into() });
     }
     opened.wait(opened.store.backup(&path))?;
     let line = text(stage.settings.lang, "store.backed-up", &[("file", &file.display())]);

@@ -17,7 +17,8 @@ pub(super) fn path(url: &str, cwd: &Path) -> Result<PathBuf, Trouble> {
         _ if url.contains("://") => return Err(Trouble::BadStore { url: url.to_owned() }),
         _ => url,
     };
-    if path.is_empty() || path.contains('\0') {
+    // What is only in memory is no store: nothing would survive.
+    if path.is_empty() || path == ":memory:" || path.contains('\0') {
         return Err(Trouble::BadStore { url: url.to_owned() });
     }
     Ok(cwd.join(path))
@@ -40,7 +41,9 @@ mod tests {
         ] {
             assert_eq!(at(url), Ok(PathBuf::from(place)), "{url}");
         }
-        for url in ["postgres://u:p@h/db", "postgresql://h", "mysql://h", "sqlite:", "", "a\0b"] {
+        for url in
+            ["postgres://u:p@h/db", "postgresql://h", "mysql://h", "sqlite:", "sqlite::memory:", "", "a\0b"]
+        {
             assert_eq!(at(url), Err(2), "{url}");
         }
     }

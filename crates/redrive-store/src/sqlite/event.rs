@@ -41,6 +41,9 @@ struct Detail {
     event_id: Option<EventId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_event_id: Option<EventId>,
+    /// When it came from elsewhere, in milliseconds; it is kept from then on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    imported_at: Option<i64>,
 }
 
 /// The part of a retry's state that has no column.
@@ -132,6 +135,7 @@ pub(super) fn import(
         let came_with = Detail {
             event_id: Some(imported.event_id.clone()),
             parent_event_id: imported.parent_event_id.clone(),
+            imported_at: Some(now.millis()),
             ..Detail::default()
         };
         let seq = write(batch, imported.at, &imported.event, came_with, parent)?;
@@ -406,7 +410,7 @@ pub(super) fn prune(
     let looked_at = batch.all(sql!("event_old"), params![cursor, limit], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?, row.get::<_, bool>(3)?))
     })?;
-    // Times follow the sequence, so the first young one ends the round. (Old events that were imported wait behind it.)
+    // Times follow the sequence, so the first young one ends the round. What was imported is as old as its import.
     let old: Vec<_> = looked_at.iter().take_while(|(_, at, ..)| *at < before.millis()).collect();
     let mut gone = 0;
     for (seq, _, status, needed) in &old {

@@ -96,8 +96,10 @@ impl Engine {
         let mut maintained = Maintained::default();
         let (jumped, calm, prunes) = {
             let mut watch = self.0.clock_watch.lock().unwrap_or_else(PoisonError::into_inner);
-            let calm_for = CALM_FOR.max(self.longest_lease());
-            (watch.look(now, steady, calm_for), watch.is_calm(steady), watch.prunes_now(steady))
+            let jumped = watch.look(now, steady, CALM_FOR.max(self.longest_lease()));
+            let calm = jumped.is_none() && watch.is_calm(steady);
+            // What a wrong clock calls old would be gone for good.
+            (jumped, calm, calm && watch.prunes_now(steady))
         };
         if let Some(millis) = jumped {
             maintained.clock_jumped_ms = Some(millis);
@@ -112,7 +114,7 @@ impl Engine {
             };
             self.store().append(now, vec![event]).await?;
         }
-        if calm && jumped.is_none() {
+        if calm {
             reap::reap(self, worker, &mut maintained).await?;
         }
         if prunes {

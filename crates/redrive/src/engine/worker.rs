@@ -213,7 +213,9 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     /// Enters it in the store, as a fresh incarnation. From here on jobs can be held for it; it must run soon, for its
     /// presence is renewed only while it does.
     pub async fn register(self) -> Result<Worker, EngineError> {
-        let WorkerBuilder { engine, plan, .. } = self;
+        let WorkerBuilder { engine, mut plan, .. } = self;
+        // What is held for it comes free when it falls silent, also in the middle of an attempt.
+        plan.lease_for = plan.lease_for.min(plan.presence_for());
         if plan.routes.is_empty() && plan.otherwise.is_none() {
             return Err(EngineError::NothingToRun);
         }

@@ -37,6 +37,8 @@ pub(super) struct Pump<'a> {
     pub(super) when_broken: WhenBroken,
     pub(super) tail: &'a mut Tail,
     pub(super) escalation: Option<&'a mut Escalation>,
+    /// Why it could not be written any more.
+    pub(super) broken: &'a mut Option<io::Error>,
     pub(super) ended: watch::Receiver<bool>,
     /// Whether something was written that may still be on its way.
     pub(super) unflushed: bool,
@@ -115,11 +117,12 @@ impl Pump<'_> {
 
     /// What a write that failed means for the command.
     fn went(&mut self, written: io::Result<()>) -> io::Result<()> {
-        if written.is_err() {
-            self.to = None;
-            self.unflushed = false;
-        }
-        if self.when_broken == WhenBroken::GoOn { Ok(()) } else { written }
+        let Err(error) = written else { return Ok(()) };
+        self.to = None;
+        self.unflushed = false;
+        let kind = error.kind();
+        *self.broken = Some(error);
+        if self.when_broken == WhenBroken::GoOn { Ok(()) } else { Err(kind.into()) }
     }
 }
 

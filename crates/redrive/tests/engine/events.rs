@@ -156,6 +156,20 @@ fn mixed_shapes_are_imported_and_survive_the_round_trip() {
     });
 }
 
+/// R-D7: what is imported is redacted as it comes in, and only once.
+#[test]
+fn an_import_brings_no_secrets() {
+    run(async {
+        let (engine, _folder) = real();
+        let line = r#"{"event_id":"EVT-20251106-090000-abc123","timestamp":"2025-11-06T09:00:00","event_type":"action","status":"failed","error_info":{"type":"E","message":"login: password=hunter2","stacktrace":"at f(token=hunter3)"}}"#;
+        engine.import_events(&mut line.as_bytes(), &ImportOptions::default()).await.unwrap();
+        let event = all(&engine).await.remove(0);
+        let error = event.error_info.unwrap();
+        assert_eq!(error.error_message, "login: password=[redacted]");
+        assert!(!error.stack_trace.unwrap().contains("hunter3"));
+    });
+}
+
 /// R-E4: what the engine writes itself survives the round trip, and an offset may be given for times without one.
 #[test]
 fn our_own_events_survive_the_round_trip() {

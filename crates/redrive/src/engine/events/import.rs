@@ -213,6 +213,7 @@ fn error_info(mut fields: Fields) -> Result<ErrorInfo, String> {
         }
         name => name.parse().map_err(|_| format!("there is no error category {name:?}"))?,
     };
+    // Redacted like whatever else comes in (R-D7); what was exported from here stays as it is.
     Ok(ErrorInfo {
         error_type: fields.either("error_type", "type")?.unwrap_or_else(|| "Error".to_owned()),
         error_message: redact(&fields.either("error_message", "message")?.unwrap_or_default()),
