@@ -112,6 +112,9 @@ pub trait Leases: Send + Sync {
     /// Takes over at most `max` leases that expired, and inline jobs whose process is gone, under new fences; puts jobs
     /// that were reserved for a worker that is gone where every worker sees them. A job that somebody wanted cancelled
     /// is over with its lease.
+    ///
+    /// What seems to have expired long ago lasts once more for its own length, counted from now: after a jump of the clock
+    /// that is how the living keep what they have.
     fn seize_expired(
         &self,
         now: Timestamp,

@@ -19,6 +19,9 @@ pub(super) const HAS_UNIQUE_KEY: i64 = 1;
 pub(super) const HAS_PROGRESS: i64 = 2;
 pub(super) const HAS_CALLER: i64 = 4;
 
+/// What expired before that is not believed at once: the reapers of living workers look every second.
+const LONG_AGO: Duration = Duration::from_mins(10);
+
 /// A job that is due.
 struct Due {
     rank: i64,
@@ -256,8 +259,8 @@ pub(super) fn seize_expired(
     lease_for: Duration,
     max: usize,
 ) -> Result<Vec<Seized>, StoreError> {
-    batch.run(sql!("lease_clamp"), [now.millis()])?;
-    batch.run(sql!("worker_clamp"), [now.millis()])?;
+    batch.run(sql!("lease_clamp"), params![now.millis(), millis(LONG_AGO)])?;
+    batch.run(sql!("worker_clamp"), params![now.millis(), millis(LONG_AGO)])?;
     let limit = i64::try_from(max).unwrap_or(i64::MAX);
     let expired = batch.all(sql!("lease_expired"), params![now.millis(), limit], |row| {
         let token = LeaseToken { job: JobId(row.get(0)?), fence: row.get(3)? };

@@ -70,7 +70,8 @@ macro_rules! suite {
             ]);
             suite!(@ $back_end seize [
                 what_expired_is_taken_over, what_never_began_is_not_counted, at_most_so_many,
-                a_zombie_settles_nothing, a_cancelled_job_is_over_with_its_lease, a_clock_that_goes_back_frees_leases_all_the_same,
+                a_zombie_settles_nothing, a_cancelled_job_is_over_with_its_lease,
+                a_clock_that_goes_forward_takes_nothing_from_the_living, a_clock_that_goes_back_frees_leases_all_the_same,
                 inline_work_dies_with_its_process, a_job_that_kills_its_workers_is_counted,
             ]);
             suite!(@ $back_end worker [

@@ -49,8 +49,7 @@ pub(crate) async fn at_most_so_many(given: &Given) {
     let worker = hand.worker().await;
     given.store.enqueue(at(0), vec![job("a"); 25]).await.unwrap();
     given.store.lease(at(0), wants(worker, &["a"], 25)).await.unwrap();
-    // A year later.
-    let now = at(31_536_000_000);
+    let now = at(30_000);
     let mut sizes = Vec::new();
     loop {
         let seized = given.store.seize_expired(now, worker, LEASE, 10).await.unwrap();
@@ -60,6 +59,34 @@ pub(crate) async fn at_most_so_many(given: &Given) {
         sizes.push(seized.len());
     }
     assert_eq!(sizes, [10, 10, 5]);
+}
+
+/// Reliability row 15: when the clock goes forward a year, for everybody or for one process alone, whoever lives keeps what
+/// it has by its next heartbeat; what the dead had is taken over one lease later.
+pub(crate) async fn a_clock_that_goes_forward_takes_nothing_from_the_living(given: &Given) {
+    let hand = Hand(&*given.store);
+    given.store.enqueue(at(0), vec![job("a"); 2]).await.unwrap();
+    let (lives, dies) = (hand.worker().await, hand.worker().await);
+    let leased = given.store.lease(at(0), wants(lives, &["a"], 2)).await.unwrap();
+    let held = hand.add(NewJob { held_for: Some(lives), ..job("b") }).await;
+    let orphan = hand.add(NewJob { held_for: Some(dies), ..job("b") }).await;
+    let year = 31_536_000_000;
+    let reaper = given.store.register(at(year), "ahead".to_owned(), SECOND * 600).await.unwrap();
+    for round in 0..10 {
+        let now = round * 10_000;
+        // Its own clock is right: it is the reaper who is ahead.
+        given.store.renew(at(now), lives, SECOND * 60, vec![leased[0].token]).await.unwrap();
+        let seized = given.store.seize_expired(at(year + now), reaper, LEASE, 9).await.unwrap();
+        let taken: Vec<_> = seized.iter().map(|one| one.leased.job.id).collect();
+        assert_eq!(taken, if now == 30_000 { vec![leased[1].job.id] } else { Vec::new() }, "after {now} ms");
+        for one in seized {
+            hand.done(at(year + now), one.leased.token, retry_after(Cause::Crashed, at(year + now), None))
+                .await;
+        }
+    }
+    hand.done(at(100_000), leased[0].token, success()).await;
+    let freed = |state| matches!(state, JobState::Ready { held_for: None, .. });
+    assert!(freed(hand.record(orphan).await.state) && !freed(hand.record(held).await.state));
 }
 
 /// Reliability rows 18 and 19

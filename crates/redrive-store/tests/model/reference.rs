@@ -80,6 +80,11 @@ impl Known {
     }
 }
 
+fn believed(now: i64, expires_at: i64, length: i64) -> i64 {
+    let long_ago = now - length.max(600_000);
+    if (long_ago..=now + length).contains(&expires_at) { expires_at } else { now + length }
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Present {
     pub(crate) expires_at: i64,
@@ -179,16 +184,17 @@ impl Reference {
         }
     }
 
-    /// Presences and leases that outlast their own length were written before the clock went back.
+    /// Presences and leases that outlast their own length were written before the clock went back; what expired long ago
+    /// gets its length once more.
     pub(crate) fn clamp(&mut self) {
         let now = self.now;
         for known in self.jobs.values_mut() {
             if let Place::Leased { expires_at, .. } = &mut known.place {
-                *expires_at = (*expires_at).min(now + LEASE_MS);
+                *expires_at = believed(now, *expires_at, LEASE_MS);
             }
         }
         for present in self.workers.values_mut() {
-            present.expires_at = present.expires_at.min(now + present.lasts);
+            present.expires_at = believed(now, present.expires_at, present.lasts);
         }
     }
 

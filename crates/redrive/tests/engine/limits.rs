@@ -153,3 +153,59 @@ fn a_lost_lease_stops_the_attempt_and_settles_nothing() {
         assert_eq!((record.attempts, record.crashes), (1, 1));
     });
 }
+
+/// Reliability row 24: a panic in a task that a handler has spawned is the handler's to see, and the worker's to survive.
+#[test]
+fn a_panic_in_a_spawned_task_is_no_end_of_the_worker() {
+    run(async {
+        let world = World::new();
+        let seen = world.engine.job("spawns", &true).enqueue().await.unwrap().id;
+        let unseen = world.engine.job("spawns", &false).enqueue().await.unwrap().id;
+        let work = world
+            .worker()
+            .handle("spawns", |looks: bool, _: Context| async move {
+                let task = tokio::spawn(async { panic!("in a task of its own") });
+                if looks {
+                    task.await.map_err(|error| fail(Cause::Unknown, error.to_string()))
+                } else {
+                    Ok::<_, Fail>(())
+                }
+            })
+            .run_until_empty();
+        let report = world.while_time_passes(Duration::from_secs(30), work).await.unwrap();
+        assert_eq!((report.succeeded, report.dead), (1, 1));
+        assert_eq!(world.state(unseen).await, JobState::Ended);
+        assert!(world.letter(seen).await.error_message.contains("panicked"));
+    });
+}
+
+/// R-D2: `run_until_empty` waits for what is held for a living process, takes over what a dead one held, and ends.
+#[test]
+fn until_empty_waits_for_the_living_and_inherits_from_the_dead() {
+    run(async {
+        let world = World::new();
+        let store = world.engine.store();
+        let minute = Duration::from_mins(1);
+        let owner = store.register(world.engine.now(), "owner".into(), minute).await.unwrap();
+        let held = world.engine.job("fetch", &()).held_for(owner).enqueue().await.unwrap().id;
+        let later = world.engine.job("fetch", &()).delay(minute * 3).enqueue().await.unwrap().id;
+        let calls = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&calls);
+        let engine = world.engine.clone();
+        let work = world
+            .worker()
+            .handle("fetch", move |(): (), cx: Context| {
+                counted.fetch_add(1, Ordering::SeqCst);
+                let gone = engine.now() >= crate::support::start().after(minute);
+                assert!(gone, "{} was taken from a living worker", cx.job_id());
+                async { Ok::<_, Fail>(()) }
+            })
+            .run_until_empty();
+        let report = world.while_time_passes(Duration::from_secs(1), work).await.unwrap();
+        assert_eq!((report.succeeded, report.retried), (2, 0));
+        assert_eq!(calls.load(Ordering::SeqCst), 2);
+        for job in [held, later] {
+            assert_eq!(world.state(job).await, JobState::Ended);
+        }
+    });
+}

@@ -1,2 +1,2 @@
--- A presence that outlasts its own length was written before the clock went back.
-UPDATE worker SET expires_at = ?1 + lasts_ms WHERE expires_at > ?1 + lasts_ms
+-- The same for presence.
+UPDATE worker SET expires_at = ?1 + lasts_ms WHERE expires_at > ?1 + lasts_ms OR expires_at < ?1 - max(lasts_ms, ?2)
