@@ -96,6 +96,6 @@ pub(crate) async fn an_import_comes_back_after_it(given: &Given) {
     assert_eq!(given.store.prune(at(LATER), at(LATER), at(0), 9).await.unwrap(), gone(1, 0));
     assert_eq!(given.store.import(at(LATER), one(), Vec::new()).await.unwrap(), 1);
     // However old it is: whoever brought it in wants to see it.
-    assert_eq!(given.store.prune(at(LATER), at(LATER), at(0), 9).await.unwrap(), (0, 0));
-    assert_eq!(given.store.prune(at(LATER), at(LATER + 1), at(0), 9).await.unwrap(), (1, 0));
+    assert_eq!(given.store.prune(at(LATER), at(LATER), at(0), 9).await.unwrap(), gone(0, 0));
+    assert_eq!(given.store.prune(at(LATER), at(LATER + 1), at(0), 9).await.unwrap(), gone(1, 0));
 }
