@@ -115,7 +115,9 @@ fn exit_codes_are_those_of_a_shell() {
         ("run --", vec!["/dev/null"], 126),
         ("run --", vec!["no-such-command-here"], 127),
         ("run --max-retries 0 -- sh -c", vec!["kill -9 $$"], 137),
-        ("run --deadline 100ms --initial-delay 1s -- sh -c", vec!["exit 75"], 75),
+        ("run --deadline 2s --initial-delay 9s -- sh -c", vec!["exit 75"], 75),
+        // Over before it begins.
+        ("run --deadline 1ms --", vec!["sleep", "30"], 124),
     ] {
         let began = Instant::now();
         let ran = home.redrive(command, &words);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use redrive::engine::{CommandExecutor, Engine, EngineError, Shutdown, overrides_to_json};
 use redrive::{Relay, Wiring};
-use redrive_policy::{Report, Verdict, human_duration};
+use redrive_policy::{Cause, Report, Verdict, human_duration};
 use redrive_store::{EventStatus, JobId, JobState, LetterReason, NewJob};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::sleep;
@@ -27,6 +27,8 @@ use crate::{Exit, Stage, render};
 
 /// The preset of `run`: as `standard`, and what is unknown is retried.
 const PRESET: &str = "command";
+/// Its time was over.
+const TIMED_OUT: u8 = 124;
 /// redrive itself failed.
 const OUR_FAULT: u8 = 125;
 /// A command that nobody reads any more: 128 and SIGPIPE.
@@ -185,7 +187,9 @@ fn end(
     }
     if let Some(Told { end: End::Dead { failed, reason }, attempt, .. }) = last {
         dead(id, *attempt, failed, *reason, stage)?;
-        return Ok(Exit::Command(code(failed.exit_code, 1)));
+        // Without a code of its own the command did not begin, or nobody knows how it ended.
+        let otherwise = if failed.cause == Cause::Timeout { TIMED_OUT } else { OUR_FAULT };
+        return Ok(Exit::Command(code(failed.exit_code, otherwise)));
     }
     if let Some(signal) = signal {
         if signal == SIGINT {

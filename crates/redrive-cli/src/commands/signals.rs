@@ -1,4 +1,5 @@
-//! SIGINT and SIGTERM as something to wait for.
+//! Signals that ask us to end, as something to wait for: SIGINT, SIGTERM, and what a terminal sends otherwise (SIGQUIT by a key,
+//! SIGHUP when it goes).
 
 use std::io;
 
@@ -7,11 +8,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// The numbers that an exit code is made of: 128 and one of these.
 pub(super) const SIGINT: i32 = signal_hook::consts::SIGINT;
 const SIGTERM: i32 = signal_hook::consts::SIGTERM;
+const SIGQUIT: i32 = signal_hook::consts::SIGQUIT;
+const SIGHUP: i32 = signal_hook::consts::SIGHUP;
 
 /// Whoever asks us to end.
 pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    quit: Signal,
+    hang_up: Signal,
 }
 
 impl Signals {
@@ -20,6 +25,8 @@ impl Signals {
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            quit: signal(SignalKind::quit())?,
+            hang_up: signal(SignalKind::hangup())?,
         })
     }
 
@@ -28,6 +35,8 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => SIGINT,
             _ = self.terminate.recv() => SIGTERM,
+            _ = self.quit.recv() => SIGQUIT,
+            _ = self.hang_up.recv() => SIGHUP,
         }
     }
 }

@@ -124,3 +124,29 @@ fn after_a_jump_long_leases_have_a_long_time() {
         assert_eq!(task.await.unwrap().unwrap().released, 1);
     });
 }
+
+/// R-D6, reliability rows 15 and 16: letters go when they are old, but not by a clock that only this process believes.
+#[test]
+fn a_wrong_clock_prunes_nothing() {
+    run(async {
+        let world = World::new();
+        let job = world.engine.job("poison", &()).enqueue().await.unwrap().id;
+        world
+            .worker()
+            .handle("poison", |(): (), _cx| async { Err::<(), _>(redrive::fail(Cause::AuthError, "no")) })
+            .run_until_empty()
+            .await
+            .unwrap();
+        let year = Duration::from_hours(24 * 365);
+        world.clock.advance(year);
+        let wrong = world.another(|builder| builder);
+        wrong.emit("note", "test").await.unwrap();
+        let reaper = register(&world).await;
+        assert_eq!(wrong.maintain(reaper).await.unwrap().letters_pruned, 0);
+        world.letter(job).await;
+
+        // It stays that late, and work goes on: it was right.
+        world.clock.advance(Duration::from_hours(2));
+        assert_eq!(wrong.maintain(reaper).await.unwrap().letters_pruned, 1);
+    });
+}
