@@ -41,12 +41,14 @@ async fn a_job_that_simply_succeeds() {
     let filter = EventFilter { order: Order::OldestFirst, ..EventFilter::default() };
     let events = store.events(filter, 10).await.unwrap();
     let said: Vec<_> = events.iter().map(|event| event.status.name()).collect();
-    assert_eq!(said, ["pending", "running", "success"]);
+    // The last one tells of who came too late.
+    assert_eq!(said, ["pending", "running", "success", "pending"]);
+    assert_eq!(events[3].event_type, "stale_settle");
     for pair in events.windows(2) {
         assert_eq!(pair[1].parent_event_id.as_ref(), Some(&pair[0].event_id));
     }
     let report = store.check().await.unwrap();
     assert!(report.is_clean(), "{report:#?}");
     let of_job = EventFilter { job: Some(enqueued[0].id), ..EventFilter::default() };
-    assert_eq!(store.events(of_job, 10).await.unwrap().len(), 3);
+    assert_eq!(store.events(of_job, 10).await.unwrap().len(), 4);
 }

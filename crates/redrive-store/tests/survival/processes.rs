@@ -232,11 +232,13 @@ fn a_process_that_slept_beyond_its_lease_settles_nothing() {
         sleeper.signal("-CONT");
         assert!(sleeper.end().success());
         assert!(Acknowledged::read(&journal).settled.is_empty(), "the sleeper settled");
-        // It came and went as a worker; the job is as it was.
-        let after = hand.everything().await;
+        // It came and went as a worker; the job is as it was, and what came too late is told.
+        let mut after = hand.everything().await;
+        let late = after.1.extract_if(.., |event| event.event_type == "stale_settle").count();
+        assert_eq!(late, 1);
         assert_eq!((before.1, before.2), (after.1, after.2));
         hand.done(at(31_001), again.token, success()).await;
-        assert_eq!(hand.types(id).await.len(), 5);
+        assert_eq!(hand.types(id).await.len(), 6);
         hand.clean().await;
     });
 }
