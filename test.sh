@@ -38,6 +38,8 @@ need() {
 need strace strace
 need mkfs.ext4 e2fsprogs
 need losetup mount
+# A clock that jumps, in real processes.
+need faketime faketime
 
 # The same flags everywhere: a different set of features would build the dependencies again.
 all=(--locked --workspace --all-features)
