@@ -65,7 +65,7 @@ pub(crate) enum Trouble {
     /// The directory that we stand in is gone, so no command can be run in it later.
     NoDirectory,
     /// More than a job may hold.
-    TooLarge { bytes: usize, most: usize },
+    TooLarge { most: usize },
     /// `--payload` is no JSON.
     BadPayload(serde_json::Error),
     /// A file that would be overwritten.
@@ -90,9 +90,7 @@ impl From<EngineError> for Trouble {
 impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Trouble {
         match error.trouble() {
-            StoreTrouble::Refused(Refusal::PayloadTooLarge { bytes, most }) => {
-                Trouble::TooLarge { bytes: *bytes, most: *most }
-            }
+            StoreTrouble::Refused(Refusal::PayloadTooLarge { most, .. }) => Trouble::TooLarge { most: *most },
             _ => Trouble::Store(error),
         }
     }
@@ -184,9 +182,7 @@ impl Trouble {
             Trouble::BadCall(error) => call_in_words(error, lang),
             Trouble::NoCommand => say(lang, "trouble.no-command"),
             Trouble::NoDirectory => say(lang, "trouble.no-directory"),
-            Trouble::TooLarge { bytes, most } => {
-                text(lang, "trouble.too-large", &[("bytes", bytes), ("most", most)])
-            }
+            Trouble::TooLarge { most } => text(lang, "trouble.too-large", &[("most", most)]),
             Trouble::BadPayload(error) => text(lang, "trouble.bad-payload", &[("error", error)]),
             Trouble::Exists { path } => text(lang, "trouble.exists", &[("path", &path.display())]),
             Trouble::Unwritable { path, source } => text(
