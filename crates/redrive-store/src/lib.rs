@@ -11,6 +11,7 @@ mod event;
 mod id;
 mod job;
 mod lease;
+pub mod protocol;
 mod settle;
 #[cfg(feature = "sqlite")]
 mod sqlite;

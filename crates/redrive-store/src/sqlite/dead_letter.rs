@@ -11,6 +11,7 @@ use crate::dead_letter::{DeadLetter, EventSeqJson, LetterFilter, Redriven};
 use crate::error::{StoreError, Trouble};
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId};
+use crate::protocol::Standing;
 use crate::settle::LetterReason;
 use crate::time::Timestamp;
 
@@ -178,10 +179,19 @@ fn redrive_one(
         ..EventRow::default()
     };
     let event = batch.event(now, &row)?;
-    // A fresh budget: the counts begin again, the fence goes on, and the story does, too.
+    let fresh = Standing { fence: taken.fence, ..Standing::default() }.redriven();
     batch.run(
         sql!("progress_redriven"),
-        params![id.0, now.millis(), taken.fence, event, taken.redrives + 1],
+        params![
+            id.0,
+            now.millis(),
+            fresh.fence,
+            event,
+            taken.redrives + 1,
+            fresh.attempts,
+            fresh.retries,
+            fresh.crashes
+        ],
     )?;
     batch.make_ready(id, taken.lane, None, rank, now)?;
     Ok(Redriven::Ready)

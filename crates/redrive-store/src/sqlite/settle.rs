@@ -10,21 +10,18 @@ use super::{job, millis, sql};
 use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
+use crate::protocol::{After, Claim, Standing};
 use crate::settle::{Ending, FailedAttempt, NewLetter, Output, Settled, Settlement};
 use crate::time::Timestamp;
 
 /// What the deleted lease said.
 struct Held {
     job: JobId,
-    fence: i64,
+    claim: Claim,
     lane: i64,
     source_id: i64,
-    attempts: i64,
-    retries: i64,
-    crashes: i64,
     flags: i64,
     event: i64,
-    begun: bool,
     cancel_why: Option<String>,
     caller_id: Option<String>,
 }
@@ -43,23 +40,25 @@ fn settle_one(
     settlement: &Settlement,
 ) -> Result<Settled, StoreError> {
     let token = settlement.token;
-    let held = batch.first(sql!("lease_end"), params![token.job.0, token.fence], |row| {
-        Ok(Held {
-            job: token.job,
-            fence: token.fence,
-            lane: row.get(0)?,
-            source_id: row.get(1)?,
+    let held = batch.first(sql!("lease_end"), [token.job.0], |row| {
+        let standing = Standing {
+            fence: row.get(9)?,
             attempts: row.get(2)?,
             retries: row.get(3)?,
             crashes: row.get(4)?,
+        };
+        Ok(Held {
+            job: token.job,
+            claim: Claim { standing, begun: row.get(7)? },
+            lane: row.get(0)?,
+            source_id: row.get(1)?,
             flags: row.get(5)?,
             event: row.get(6)?,
-            begun: row.get(7)?,
             cancel_why: row.get(8)?,
             caller_id: None,
         })
     })?;
-    let Some(mut held) = held else {
+    let Some(mut held) = held.filter(|held| held.claim.holds(token.fence)) else {
         tell_stale(batch, now, settlement)?;
         return Ok(Settled::Stale);
     };
@@ -68,7 +67,10 @@ fn settle_one(
     if held.flags & HAS_CALLER != 0 {
         held.caller_id = batch.first(sql!("job_read_ends"), [held.job.0], |row| row.get(0))?.flatten();
     }
-    if let (Some(why), true) = (&held.cancel_why, settlement.ending.puts_back()) {
+    let after = held.claim.settled(settlement.ending.verdict(), held.cancel_why.is_some());
+    if let (Some(why), After::Cancelled, false) =
+        (&held.cancel_why, after, matches!(settlement.ending, Ending::Cancelled { .. }))
+    {
         // Somebody wants it over: it is not put back, whatever its worker heard of that.
         let told = json!({ "why": why, "cause": "cancelled", "instead_of": settlement.ending.name() });
         let event = cancelled(batch, now, &held, &told, settlement.ending.exit_code())?;
@@ -92,25 +94,21 @@ fn settle_one(
         }
         Ending::Retry { run_at, delay, held_for, hint, failure } => {
             let event = tell_failure(batch, now, &held, failure, EventStatus::Retrying, Some(*run_at), None)?;
-            let (retries, crashes) = if failure.charged_to_crashes {
-                (held.retries, held.crashes + 1)
-            } else {
-                (held.retries + 1, held.crashes)
-            };
-            let back =
-                Back { run_at: *run_at, held_for: *held_for, attempts: held.attempts, retries, crashes };
+            let back = Back { run_at: *run_at, held_for: *held_for, after };
             put_back(batch, &held, event, &back, Some(millis(*delay)), hint.as_deref())?;
             event
         }
         Ending::Dead { failure, letter } => set_aside(batch, now, &held, failure, letter)?,
         Ending::Snoozed { run_at, held_for } => {
             let detail = json!({ "data": { "run_at": run_at } }).to_string();
-            uncounted(batch, now, &held, "job_snoozed", detail, *run_at, *held_for)?
+            let back = Back { run_at: *run_at, held_for: *held_for, after };
+            uncounted(batch, now, &held, "job_snoozed", detail, &back)?
         }
         Ending::Released { why } => {
             let detail = json!({ "data": { "why": why } }).to_string();
             let held_for = batch.first(sql!("progress_held"), [held.job.0], |row| row.get(0))?.flatten();
-            uncounted(batch, now, &held, "job_released", detail, now, held_for.map(WorkerId))?
+            let back = Back { run_at: now, held_for: held_for.map(WorkerId), after };
+            uncounted(batch, now, &held, "job_released", detail, &back)?
         }
         Ending::Cancelled { why, exit_code } => {
             cancelled(batch, now, &held, &json!({ "why": why, "cause": "cancelled" }), *exit_code)?
@@ -191,11 +189,11 @@ fn set_aside(
             failure.fingerprint,
             failure.error_type,
             failure.error_message,
-            held.attempts,
-            held.retries,
-            held.crashes,
+            held.claim.standing.attempts,
+            held.claim.standing.retries,
+            held.claim.standing.crashes,
             failure.decision.record.max_retries,
-            held.fence,
+            held.claim.standing.fence,
             letter.context.to_string(),
             letter.report.to_string()
         ],
@@ -223,8 +221,8 @@ fn about<'a>(
         job: Some(held.job),
         lane_id: Some(held.lane),
         parent: Some(held.event),
-        attempt: Some(held.attempts),
-        retries: Some(held.retries),
+        attempt: Some(held.claim.standing.attempts),
+        retries: Some(held.claim.standing.retries),
         caller_id: held.caller_id.as_deref(),
         ..EventRow::default()
     })
@@ -251,9 +249,7 @@ fn end(batch: &mut Batch<'_, '_>, held: &Held, event: i64) -> Result<(), StoreEr
 struct Back {
     run_at: Timestamp,
     held_for: Option<WorkerId>,
-    attempts: i64,
-    retries: i64,
-    crashes: i64,
+    after: After,
 }
 
 fn put_back(
@@ -265,16 +261,17 @@ fn put_back(
     hint: Option<&str>,
 ) -> Result<(), StoreError> {
     let held_for = back.held_for.map(|worker| worker.0);
+    let standing = back.after.standing(held.claim);
     batch.run(
         sql!("progress_put"),
         params![
             held.job.0,
             back.run_at.millis(),
             held_for,
-            held.fence,
-            back.attempts,
-            back.retries,
-            back.crashes,
+            standing.fence,
+            standing.attempts,
+            standing.retries,
+            standing.crashes,
             delay_ms,
             hint,
             event
@@ -291,19 +288,16 @@ fn uncounted(
     held: &Held,
     event_type: &str,
     detail: String,
-    run_at: Timestamp,
-    held_for: Option<WorkerId>,
+    back: &Back,
 ) -> Result<i64, StoreError> {
-    let attempts = held.attempts - i64::from(held.begun);
     let row = EventRow {
         status: Some(EventStatus::Pending),
-        attempt: Some(attempts),
+        attempt: Some(back.after.standing(held.claim).attempts),
         detail: Some(detail),
         ..about(batch, held, event_type)?
     };
     let event = batch.event(now, &row)?;
-    let back = Back { run_at, held_for, attempts, retries: held.retries, crashes: held.crashes };
-    put_back(batch, held, event, &back, None, None)?;
+    put_back(batch, held, event, back, None, None)?;
     Ok(event)
 }
 
