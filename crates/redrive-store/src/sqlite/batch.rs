@@ -92,6 +92,8 @@ pub(super) struct EventRow<'a> {
     pub(super) importance: Option<u8>,
     pub(super) hypothesis: Option<&'a str>,
     pub(super) caller_id: Option<&'a str>,
+    pub(super) tags: &'a [&'a str],
+    pub(super) imported_at: Option<i64>,
     pub(super) detail: Option<String>,
 }
 
@@ -225,6 +227,8 @@ impl<'a, 'c> Batch<'a, 'c> {
         // A letter is counted as a letter; what failed without one is counted here.
         self.failed_events += i64::from(status == EventStatus::Failed);
         let plain = row.detail.is_none()
+            && row.tags.is_empty()
+            && row.imported_at.is_none()
             && row.exit_code.is_none()
             && row.caller_id.is_none()
             && row.hypothesis.is_none()
@@ -268,6 +272,8 @@ impl<'a, 'c> Batch<'a, 'c> {
                     row.importance,
                     row.hypothesis,
                     row.caller_id,
+                    (!row.tags.is_empty()).then(|| serde_json::json!(row.tags).to_string()),
+                    row.imported_at,
                     row.detail
                 ],
             )?;

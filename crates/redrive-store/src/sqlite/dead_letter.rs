@@ -169,13 +169,8 @@ fn redrive_one(
         retries: Some(0),
         importance: Some(4),
         caller_id: caller_id.as_deref(),
-        detail: Some(
-            serde_json::json!({
-                "tags": [event_type, "recovery"],
-                "data": { "redrives": taken.redrives + 1 },
-            })
-            .to_string(),
-        ),
+        tags: &[event_type, "recovery"],
+        detail: Some(serde_json::json!({ "data": { "redrives": taken.redrives + 1 } }).to_string()),
         ..EventRow::default()
     };
     let event = batch.event(now, &row)?;

@@ -29,8 +29,6 @@ use crate::time::Timestamp;
 struct Detail {
     #[serde(skip_serializing_if = "Value::is_null")]
     data: Value,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tags: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorInfo>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,9 +39,6 @@ struct Detail {
     event_id: Option<EventId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_event_id: Option<EventId>,
-    /// When it came from elsewhere, in milliseconds; it is kept from then on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    imported_at: Option<i64>,
 }
 
 /// The part of a retry's state that has no column.
@@ -67,7 +62,7 @@ pub(super) fn append(
     events: &[NewEvent],
 ) -> Result<Vec<(EventSeq, EventId)>, StoreError> {
     let append_one = |event| {
-        let seq = EventSeq(write(batch, now, event, Detail::default(), event.parent)?);
+        let seq = EventSeq(write(batch, now, event, Detail::default(), None, event.parent)?);
         Ok((seq, seq.event_id(now)))
     };
     events.iter().map(append_one).collect()
@@ -78,6 +73,7 @@ fn write(
     at: Timestamp,
     event: &NewEvent,
     came_with: Detail,
+    imported_at: Option<i64>,
     parent: Option<EventSeq>,
 ) -> Result<i64, StoreError> {
     let status = event.status.unwrap_or_else(|| {
@@ -86,7 +82,6 @@ fn write(
     let retry = event.retry_info.as_ref();
     let detail = Detail {
         data: event.data.clone(),
-        tags: event.tags.clone(),
         error: event.error_info.clone(),
         retry: retry.map(|retry| Retry {
             retryable: retry.retryable,
@@ -97,6 +92,7 @@ fn write(
         ..came_with
     };
     let detail = serde_json::to_string(&detail).map_err(|error| Trouble::Database(error.to_string()))?;
+    let tags: Vec<&str> = event.tags.iter().map(String::as_str).collect();
     let row = EventRow {
         type_id: batch.name(&event.event_type)?,
         source_id: batch.name(&event.source)?,
@@ -110,6 +106,8 @@ fn write(
         importance: event.importance,
         hypothesis: event.related_hypothesis_id.as_deref(),
         caller_id: event.caller_id.as_deref(),
+        tags: &tags,
+        imported_at,
         detail: (detail != "{}").then_some(detail),
         ..EventRow::default()
     };
@@ -135,16 +133,19 @@ pub(super) fn import(
         let came_with = Detail {
             event_id: Some(imported.event_id.clone()),
             parent_event_id: imported.parent_event_id.clone(),
-            imported_at: Some(now.millis()),
             ..Detail::default()
         };
-        let seq = write(batch, imported.at, &imported.event, came_with, parent)?;
+        let seq = write(batch, imported.at, &imported.event, came_with, Some(now.millis()), parent)?;
         batch.run(sql!("event_alias_insert"), params![imported.event_id, seq])?;
         added += 1;
     }
     for scrap in scraps {
         let line = i64::try_from(scrap.line).unwrap_or(i64::MAX);
-        batch.run(sql!("aside_insert"), params![now.millis(), scrap.origin, line, scrap.why, scrap.text])?;
+        let id = batch.next_event();
+        batch.run(
+            sql!("aside_insert"),
+            params![id, now.millis(), scrap.origin, line, scrap.why, scrap.text],
+        )?;
     }
     Ok(added)
 }
@@ -228,7 +229,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Event> {
             .parent_event_id
             .or_else(|| parent.zip(parent_at).map(|(parent, at)| parent.event_id(at))),
         related_hypothesis_id: row.get(15)?,
-        tags: detail.tags,
+        tags: read_tags(row.get(19)?),
         latency_ms: latency.and_then(|latency| u64::try_from(latency).ok()),
         exit_code: row.get(13)?,
         importance: row.get::<_, Option<u8>>(14)?.unwrap_or(3),
@@ -245,6 +246,11 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Event> {
         job,
         parent,
     })
+}
+
+/// Tags as they stand in their column.
+fn read_tags(text: Option<String>) -> Vec<String> {
+    text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
 /// The decision about an attempt that succeeded, which no row needs to keep.
@@ -291,7 +297,7 @@ pub(super) fn events(
     if !filter.tags.is_empty() {
         let marks = vec!["?"; filter.tags.len()].join(", ");
         wheres.must(
-            &format!("EXISTS (SELECT 1 FROM json_each(e.detail, '$.tags') tag WHERE tag.value IN ({marks}))"),
+            &format!("EXISTS (SELECT 1 FROM json_each(e.tags) tag WHERE tag.value IN ({marks}))"),
             filter.tags.iter().map(|tag| Sql::from(tag.clone())),
         );
     }
@@ -418,15 +424,14 @@ pub(super) fn prune(
             continue;
         }
         let went = batch.first(sql!("event_delete"), [seq], |row| {
-            Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<String>>(1)?))
+            Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, bool>(1)?))
         })?;
-        let Some((job, detail)) = went else { continue };
+        let Some((job, imported)) = went else { continue };
         if let Some(job) = job {
             batch.run(sql!("ended_delete"), params![job, seq])?;
         }
-        let alias = detail.and_then(|detail| serde_json::from_str::<Detail>(&detail).ok()?.event_id);
-        if let Some(alias) = alias {
-            batch.run(sql!("event_alias_drop"), [alias])?;
+        if imported {
+            batch.run(sql!("event_alias_drop"), [seq])?;
         }
         batch.events_went(1, i64::from(*status == EventStatus::Failed as i64));
         gone += 1;

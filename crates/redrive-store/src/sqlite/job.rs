@@ -314,10 +314,7 @@ fn tell(
     let manual = event_type == "manual_retry";
     let detail = match why {
         Some(why) => Some(serde_json::json!({ "data": { "why": why } }).to_string()),
-        None if manual => Some(
-            serde_json::json!({ "tags": ["manual_retry", "recovery"], "data": { "retry_type": "manual" } })
-                .to_string(),
-        ),
+        None if manual => Some(serde_json::json!({ "data": { "retry_type": "manual" } }).to_string()),
         None => None,
     };
     let row = EventRow {
@@ -331,6 +328,7 @@ fn tell(
         retries: Some(i64::from(record.retries)),
         importance: manual.then_some(4),
         caller_id: record.job.as_ref().and_then(|job| job.caller_id.as_deref()),
+        tags: if manual { &["manual_retry", "recovery"] } else { &[] },
         detail,
         ..EventRow::default()
     };

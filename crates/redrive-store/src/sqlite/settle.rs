@@ -128,7 +128,6 @@ fn tell_stale(batch: &mut Batch<'_, '_>, now: Timestamp, settlement: &Settlement
     let Some((source_id, caller_id)) = about else { return Ok(()) };
     let detail = json!({
         "data": { "job_id": token.job, "fence": token.fence, "ending": settlement.ending.name() },
-        "tags": ["stale"],
     });
     let row = EventRow {
         type_id: batch.name("stale_settle")?,
@@ -138,6 +137,7 @@ fn tell_stale(batch: &mut Batch<'_, '_>, now: Timestamp, settlement: &Settlement
         job: Some(token.job),
         parent: Some(latest),
         caller_id: caller_id.as_deref(),
+        tags: &["stale"],
         detail: Some(detail.to_string()),
         ..EventRow::default()
     };
