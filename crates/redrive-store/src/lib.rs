@@ -12,6 +12,7 @@ mod id;
 mod job;
 mod lease;
 pub mod protocol;
+mod row;
 mod settle;
 #[cfg(feature = "sqlite")]
 mod sqlite;

@@ -4,14 +4,15 @@ use std::time::{Duration, Instant};
 
 use rusqlite::params;
 
-use super::batch::{Batch, EventRow, Memory};
-use super::job::{count, duration, read_job};
+use super::batch::{Batch, Memory};
+use super::job::{duration, read_job};
 use super::{millis, settle, sql};
 use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Renewal, Seized};
 use crate::protocol::{Claim, Standing};
+use crate::row::{EventRow, count};
 use crate::settle::{Ending, Settlement};
 use crate::time::Timestamp;
 
@@ -201,7 +202,7 @@ fn tell_begun(
     source_id: i64,
 ) -> Result<i64, StoreError> {
     let row = EventRow {
-        type_id: batch.name("attempt_started")?,
+        event_type: "attempt_started",
         source_id,
         status: Some(EventStatus::Running),
         job: Some(leased.token.job),

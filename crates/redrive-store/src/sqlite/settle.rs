@@ -4,14 +4,15 @@
 use rusqlite::params;
 use serde_json::{Value, json};
 
-use super::batch::{Batch, EventRow};
+use super::batch::Batch;
 use super::lease::{HAS_CALLER, HAS_PROGRESS, HAS_UNIQUE_KEY};
 use super::{job, millis, sql};
 use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::protocol::{After, Claim, Standing};
-use crate::settle::{Ending, FailedAttempt, NewLetter, Output, Settled, Settlement};
+use crate::row::{self, EventRow};
+use crate::settle::{Ending, FailedAttempt, NewLetter, Settled, Settlement};
 use crate::time::Timestamp;
 
 /// What the deleted lease said.
@@ -78,14 +79,14 @@ fn settle_one(
     }
     let event = match &settlement.ending {
         Ending::Succeeded { latency, exit_code, max_retries, output } => {
-            let detail = output.as_deref().filter(|output| !output.is_empty()).map(said);
+            let detail = output.as_deref().filter(|output| !output.is_empty()).map(row::said);
             let row = EventRow {
                 status: Some(EventStatus::Success),
                 max_retries: Some(i64::from(*max_retries)),
                 latency_ms: Some(millis(*latency)),
                 exit_code: *exit_code,
                 detail,
-                ..about(batch, &held, "attempt_succeeded")?
+                ..about(&held, "attempt_succeeded")
             };
             let event = batch.event(now, &row)?;
             end(batch, &held, event)?;
@@ -126,19 +127,16 @@ fn tell_stale(batch: &mut Batch<'_, '_>, now: Timestamp, settlement: &Settlement
     let about: Option<(i64, Option<String>)> =
         batch.first(sql!("event_about"), [latest], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let Some((source_id, caller_id)) = about else { return Ok(()) };
-    let detail = json!({
-        "data": { "job_id": token.job, "fence": token.fence, "ending": settlement.ending.name() },
-    });
     let row = EventRow {
-        type_id: batch.name("stale_settle")?,
+        event_type: "stale_settle",
         source_id,
         // Nothing came of it, so it is neither work that succeeded nor work that failed.
         status: Some(EventStatus::Pending),
         job: Some(token.job),
         parent: Some(latest),
         caller_id: caller_id.as_deref(),
-        tags: &["stale"],
-        detail: Some(detail.to_string()),
+        tags: row::tags(&["stale"]),
+        detail: Some(row::stale(settlement)),
         ..EventRow::default()
     };
     batch.event(now, &row)?;
@@ -157,7 +155,7 @@ fn cancelled(
         status: Some(EventStatus::Failed),
         exit_code,
         detail: Some(json!({ "data": told }).to_string()),
-        ..about(batch, held, "job_cancelled")?
+        ..about(held, "job_cancelled")
     };
     let event = batch.event(now, &row)?;
     end(batch, held, event)?;
@@ -210,13 +208,9 @@ fn set_aside(
 }
 
 /// An event about the job that was held; the caller fills in the rest.
-fn about<'a>(
-    batch: &mut Batch<'_, '_>,
-    held: &'a Held,
-    event_type: &str,
-) -> Result<EventRow<'a>, StoreError> {
-    Ok(EventRow {
-        type_id: batch.name(event_type)?,
+fn about<'a>(held: &'a Held, event_type: &'a str) -> EventRow<'a> {
+    EventRow {
+        event_type,
         source_id: held.source_id,
         job: Some(held.job),
         lane_id: Some(held.lane),
@@ -225,11 +219,7 @@ fn about<'a>(
         retries: Some(held.claim.standing.retries),
         caller_id: held.caller_id.as_deref(),
         ..EventRow::default()
-    })
-}
-
-fn said(output: &Output) -> String {
-    json!({ "data": { "output": output } }).to_string()
+    }
 }
 
 /// The job is over: everything of it goes but its story.
@@ -294,7 +284,7 @@ fn uncounted(
         status: Some(EventStatus::Pending),
         attempt: Some(back.after.standing(held.claim).attempts),
         detail: Some(detail),
-        ..about(batch, held, event_type)?
+        ..about(held, event_type)
     };
     let event = batch.event(now, &row)?;
     put_back(batch, held, event, back, None, None)?;
@@ -311,42 +301,14 @@ fn tell_failure(
     context: Option<&Value>,
 ) -> Result<i64, StoreError> {
     let dead = status == EventStatus::DeadLetter;
-    let mut data = json!({
-        "cause": failure.cause,
-        "rule": failure.rule,
-        "fingerprint": failure.fingerprint,
-        "decision": failure.decision,
-    });
-    if let Some(status) = failure.http_status {
-        data["http_status"] = json!(status);
-    }
-    if let Some(code) = &failure.code {
-        data["code"] = json!(code);
-    }
-    if let Some(context) = context {
-        data["context"] = context.clone();
-    }
-    if !failure.output.is_empty() {
-        data["output"] = json!(failure.output);
-    }
-    let detail = json!({
-        "data": data,
-        "error": {
-            "error_type": failure.error_type,
-            "error_message": failure.error_message,
-            "error_category": failure.cause.error_category(),
-            "stack_trace": failure.stack_trace,
-        },
-        "retry": { "retryable": failure.retryable, "next_retry_at": next_retry_at },
-    });
     let row = EventRow {
         status: Some(status),
         max_retries: Some(i64::from(failure.decision.record.max_retries)),
         latency_ms: failure.latency.map(millis),
         exit_code: failure.exit_code,
         importance: dead.then_some(5),
-        detail: Some(detail.to_string()),
-        ..about(batch, held, if dead { "job_dead" } else { "attempt_failed" })?
+        detail: Some(row::failed(failure, next_retry_at, context)),
+        ..about(held, if dead { "job_dead" } else { "attempt_failed" })
     };
     let event = batch.event(now, &row)?;
     Ok(event)
