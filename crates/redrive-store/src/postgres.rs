@@ -6,6 +6,7 @@
 
 mod batch;
 mod fault;
+mod leasable;
 mod line;
 mod memory;
 mod texts;
