@@ -41,6 +41,8 @@ pub use lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
 pub use settle::{
     Ending, FailedAttempt, LetterReason, NewLetter, Output, Settled, Settlement, StoredDecision,
 };
+#[cfg(feature = "postgres")]
+pub use postgres::{Postgres, PostgresOptions};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, Sqlite, SqliteOptions, enqueue_in};
 pub use status::{LaneCounts, StoreStatus};
