@@ -5,10 +5,13 @@
 //! only a hint: polling is the truth. No superuser, no extension, no session state, so a pooler in between is welcome.
 
 mod batch;
+mod dead_letter;
 mod fault;
+mod job;
 mod leasable;
 mod line;
 mod memory;
 mod texts;
 mod tx;
 mod verb;
+mod wheres;
