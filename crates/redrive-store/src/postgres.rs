@@ -6,6 +6,7 @@
 
 mod batch;
 mod dead_letter;
+mod event;
 mod fault;
 mod job;
 mod leasable;
