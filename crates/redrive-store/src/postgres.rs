@@ -5,14 +5,19 @@
 //! only a hint: polling is the truth. No superuser, no extension, no session state, so a pooler in between is welcome.
 
 mod batch;
+mod check;
 mod dead_letter;
 mod event;
 mod fault;
+mod housekeeping;
 mod job;
 mod leasable;
+mod lease;
 mod line;
 mod memory;
+mod status;
 mod texts;
 mod tx;
 mod verb;
 mod wheres;
+mod worker;
