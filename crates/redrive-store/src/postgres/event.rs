@@ -333,6 +333,18 @@ impl Question for Causality {
     }
 }
 
+/// The last place in the stream before which nothing can appear any more.
+pub(super) struct Horizon;
+
+impl Question for Horizon {
+    type Answer = EventSeq;
+
+    async fn ask(&self, line: &Line, _: &RefCell<Memory>) -> Result<EventSeq, Fault> {
+        let row = line.first(sql!("event_horizon"), args![]).await?;
+        Ok(EventSeq(row.map_or(Ok(0), |row| column(&row, 0))?))
+    }
+}
+
 /// Lines that were kept aside.
 pub(super) struct Asides {
     pub(super) after: i64,
