@@ -11,6 +11,8 @@ mod event;
 mod id;
 mod job;
 mod lease;
+pub mod protocol;
+mod row;
 mod settle;
 #[cfg(feature = "sqlite")]
 mod sqlite;
