@@ -1,4 +1,5 @@
-//! What redrive's tests stand on: throw-away PostgreSQL clusters. Only a dev-dependency, and never published.
+//! What redrive's tests stand on: throw-away PostgreSQL clusters, and a wire to them that is cut at will. Only a
+//! dev-dependency, and never published.
 //!
 //! A cluster lives in a temporary folder, belongs to a user who is not root, and is gone with the process that started it,
 //! however that one ends (see [`keeper`]). [`shared`] is the one that ordinary tests share: `./test.sh` starts it and names it in
@@ -12,10 +13,12 @@ mod ordinary_user;
 mod pgbouncer;
 mod programs;
 mod shared;
+mod wire;
 
 pub use cluster::{Cluster, Settings};
 pub use pgbouncer::Pgbouncer;
 pub use shared::{Shared, shared};
+pub use wire::{Fault, Moment, Side, Wire};
 
 /// The role that tests connect as: it owns its databases, and nothing else.
 pub const APP: &str = "redrive_app";
