@@ -11,6 +11,8 @@ mod event;
 mod id;
 mod job;
 mod lease;
+#[cfg(feature = "postgres")]
+mod postgres;
 pub mod protocol;
 mod row;
 mod settle;
