@@ -190,9 +190,18 @@ impl Cluster {
         self.end(Signal::QUIT);
     }
 
-    /// Kills the whole server with SIGKILL.
+    /// Kills the server and all that belongs to it with SIGKILL, as if its machine had died.
     pub fn kill(&self) {
         self.end(Signal::KILL);
+    }
+
+    /// Nothing is sent to standbys any more, although the server goes on: what it commits from here on is lost with it.
+    pub fn hold_replication(&self) {
+        let senders = self.psql("postgres", "SELECT pid FROM pg_stat_replication");
+        assert!(!senders.is_empty(), "nobody follows it");
+        for sender in senders.lines() {
+            kill_process(Pid::from_raw(sender.parse().unwrap()).unwrap(), Signal::STOP).unwrap();
+        }
     }
 
     fn end(&self, signal: Signal) {
@@ -205,19 +214,31 @@ impl Cluster {
             std::thread::sleep(Duration::from_millis(2));
         }
         // Its sessions notice that they are orphans; until then the folder is in use.
-        while self.is_in_use() {
+        loop {
+            let left = self.sessions();
+            if left.is_empty() {
+                break;
+            }
             assert!(began.elapsed() < PATIENCE, "sessions outlive their server:\n{}", self.told());
+            if signal == Signal::KILL {
+                for session in left {
+                    // It may be gone by itself.
+                    let _gone = kill_process(session, Signal::KILL);
+                }
+            }
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 
-    /// Whether any process still works in this cluster's folder.
-    fn is_in_use(&self) -> bool {
+    /// The processes that work in this cluster's folder.
+    fn sessions(&self) -> Vec<Pid> {
         let works_here = |entry: std::io::Result<std::fs::DirEntry>| {
-            let place = std::fs::read_link(entry.ok()?.path().join("cwd")).ok()?;
-            Some(place == self.data())
+            let path = entry.ok()?.path();
+            let place = std::fs::read_link(path.join("cwd")).ok()?;
+            let id = path.file_name()?.to_str()?.parse().ok()?;
+            Pid::from_raw(id).filter(|_| place == self.data())
         };
-        std::fs::read_dir("/proc").unwrap().any(|entry| works_here(entry).unwrap_or(false))
+        std::fs::read_dir("/proc").unwrap().filter_map(works_here).collect()
     }
 
     /// Makes a standby the primary, and waits until it takes writes.

@@ -12,11 +12,13 @@ mod keeper;
 mod ordinary_user;
 mod pgbouncer;
 mod programs;
+mod session;
 mod shared;
 mod wire;
 
 pub use cluster::{Cluster, Settings};
 pub use pgbouncer::Pgbouncer;
+pub use session::Session;
 pub use shared::{Shared, shared};
 pub use wire::{Fault, Moment, Side, Wire};
 
