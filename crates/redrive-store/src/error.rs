@@ -95,9 +95,12 @@ pub enum Trouble {
     /// The disk failed under a write. What was not acknowledged may or may not be there; nothing more is written.
     #[error("the disk failed, and this process writes no more: {0}")]
     Broken(String),
-    /// The database does not answer, and we have tried for as long as we may. Nothing is known to be written.
+    /// The database does not answer, and we have tried for as long as we may. Nothing was written.
     #[error("the database cannot be reached: {0}")]
     Unreachable(String),
+    /// The database went away while it committed, and did not come back in time.
+    #[error("the database went away while it committed: whether this was written is not known: {0}")]
+    UnknownOutcome(String),
     /// The database undid our transactions for others' sake, again and again.
     #[error("the database is contended: {0}")]
     Contended(String),

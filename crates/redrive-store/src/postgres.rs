@@ -5,10 +5,77 @@
 //! only a hint: polling is the truth. No superuser, no extension, no session state, so a pooler in between is welcome.
 
 mod batch;
+mod desk;
+mod enqueue;
 mod fault;
+mod group;
 mod leasable;
 mod line;
 mod memory;
+mod migrate;
+mod open;
+mod operation;
+mod patience;
+mod pool;
+mod settle;
+mod take;
 mod texts;
 mod tx;
 mod verb;
+mod watch;
+
+use crate::error::StoreError;
+use desk::{Handle, Opening};
+use open::Address;
+use tx::Clock;
+
+/// How a store is opened.
+#[derive(Debug, Clone)]
+pub struct PostgresOptions {
+    /// Whether the schema is made when there is none.
+    pub create: bool,
+    /// The schema that the tables are in; absent: what the URL says, else `redrive`.
+    pub schema: Option<String>,
+    /// Whether callers' clocks decide instead of the database's. For tests, which make time pass by themselves.
+    pub caller_clock: bool,
+    /// The most connections of this process, one to listen not included.
+    pub connections: usize,
+}
+
+impl Default for PostgresOptions {
+    fn default() -> PostgresOptions {
+        PostgresOptions { create: true, schema: None, caller_clock: false, connections: 4 }
+    }
+}
+
+/// The store for many machines.
+pub struct Postgres {
+    desk: Handle,
+    store_id: u64,
+    location: String,
+    clock: Clock,
+}
+
+impl std::fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Postgres").field("location", &self.location).finish_non_exhaustive()
+    }
+}
+
+impl Postgres {
+    /// Opens a store, brings its schema up to date, and makes it if it may. The URL is one as libpq knows it; several hosts
+    /// may be named, and the one that takes writes is used.
+    pub async fn open(url: &str, options: PostgresOptions) -> Result<Postgres, StoreError> {
+        let address = Address::parse(url, options.schema.as_deref())?;
+        let location = address.location();
+        let clock = if options.caller_clock { Clock::Caller } else { Clock::Database };
+        let opening = Opening { address, create: options.create, clock, connections: options.connections };
+        let (desk, store_id) = Handle::open(opening).await?;
+        Ok(Postgres { desk, store_id: store_id.cast_unsigned(), location, clock })
+    }
+
+    /// The schema that this redrive writes.
+    pub fn schema() -> i64 {
+        migrate::newest()
+    }
+}

@@ -139,6 +139,7 @@ pub(super) struct Batch {
     plain_events: PlainEvents,
     full_events: FullEvents,
     unique_freed: Uniques,
+    leases_gone: Vec<i64>,
     progress_gone: Vec<i64>,
     jobs_gone: Vec<i64>,
     strangers: Vec<i64>,
@@ -166,6 +167,7 @@ impl Batch {
             plain_events: PlainEvents::default(),
             full_events: FullEvents::default(),
             unique_freed: Uniques::default(),
+            leases_gone: Vec::new(),
             progress_gone: Vec::new(),
             jobs_gone: Vec::new(),
             strangers: Vec::new(),
@@ -315,6 +317,10 @@ impl Batch {
         self.ended.push(EndedRow { job_id: job.0, event });
     }
 
+    pub(super) fn drop_lease(&mut self, job: JobId) {
+        self.leases_gone.push(job.0);
+    }
+
     pub(super) fn drop_progress(&mut self, job: JobId) {
         self.progress_gone.push(job.0);
     }
@@ -379,18 +385,19 @@ impl Batch {
         last: impl Future<Output = Result<(), Fault>>,
     ) -> Result<(), Fault> {
         let deltas = self.deltas();
-        let gone = [args![self.progress_gone].to_vec(), args![self.jobs_gone].to_vec()];
+        let gone = [&self.leases_gone, &self.progress_gone, &self.jobs_gone].map(|gone| vec![gone.arg()]);
         let strangers = args![self.strangers].to_vec();
         // In an order in which what is deleted has been read, and what refers to others comes after them.
         let statements: Vec<(&'static str, bool, Vec<Arg<'_>>)> = vec![
             (sql!("worker_stranger"), self.strangers.is_empty(), strangers),
+            (sql!("lease_delete"), self.leases_gone.is_empty(), gone[0].clone()),
             (sql!("job_insert"), self.jobs.id.is_empty(), self.jobs.args()),
             (sql!("lease_insert"), self.leases.job_id.is_empty(), self.leases.args()),
             (sql!("lease_begin"), self.begun.job_id.is_empty(), self.begun.args()),
             (sql!("letter_insert"), self.letters.job_id.is_empty(), self.letters.args()),
             (sql!("unique_delete"), self.unique_freed.job_id.is_empty(), self.unique_freed.args()),
-            (sql!("progress_delete"), self.progress_gone.is_empty(), gone[0].clone()),
-            (sql!("job_delete"), self.jobs_gone.is_empty(), gone[1].clone()),
+            (sql!("progress_delete"), self.progress_gone.is_empty(), gone[1].clone()),
+            (sql!("job_delete"), self.jobs_gone.is_empty(), gone[2].clone()),
             (sql!("progress_put"), self.progress.job_id.is_empty(), self.progress.args()),
             (sql!("ready_insert"), self.readies.job_id.is_empty(), self.readies.args()),
             (sql!("ended_insert"), self.ended.job_id.is_empty(), self.ended.args()),

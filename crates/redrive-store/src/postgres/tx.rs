@@ -71,10 +71,21 @@ impl<'a> Tx<'a> {
         }
     }
 
+    /// The database's own time.
+    pub(super) fn now_of_database(&self) -> Timestamp {
+        self.at
+    }
+
     /// A time that a caller counted from its own `now`, by the clock that decides.
     pub(super) fn by_our_clock(&self, time: Timestamp, now: Timestamp) -> Timestamp {
         let ahead = self.now(now).millis().saturating_sub(now.millis());
         Timestamp::from_millis(time.millis().saturating_add(ahead))
+    }
+
+    /// The same the other way: what a caller's own clock will show then.
+    pub(super) fn by_callers_clock(&self, time: Timestamp, now: Timestamp) -> Timestamp {
+        let ahead = self.now(now).millis().saturating_sub(now.millis());
+        Timestamp::from_millis(time.millis().saturating_sub(ahead))
     }
 
     /// This transaction's own number.
