@@ -38,6 +38,8 @@ pub use job::{
     NewJob, Origin, PRIORITIES, RunNow,
 };
 pub use lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
+#[cfg(feature = "postgres")]
+pub use postgres::{Postgres, PostgresOptions};
 pub use settle::{
     Ending, FailedAttempt, LetterReason, NewLetter, Output, Settled, Settlement, StoredDecision,
 };

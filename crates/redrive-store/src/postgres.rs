@@ -5,11 +5,17 @@
 //! only a hint: polling is the truth. No superuser, no extension, no session state, so a pooler in between is welcome.
 
 mod batch;
+mod check;
+mod dead_letter;
 mod desk;
 mod enqueue;
+mod event;
 mod fault;
 mod group;
+mod housekeeping;
+mod job;
 mod leasable;
+mod lease;
 mod line;
 mod memory;
 mod migrate;
@@ -18,11 +24,15 @@ mod operation;
 mod patience;
 mod pool;
 mod settle;
+mod status;
+mod store;
 mod take;
 mod texts;
 mod tx;
 mod verb;
 mod watch;
+mod wheres;
+mod worker;
 
 use crate::error::StoreError;
 use desk::{Handle, Opening};

@@ -15,6 +15,7 @@ use tokio::task::LocalSet;
 
 use super::fault::Fault;
 use super::group::{Committed, Failed, Group};
+use super::housekeeping::{Fold, Folded};
 use super::line::{args, column};
 use super::memory::{EVENT_TYPES, Memory, Need, learn, learn_lanes};
 use super::migrate;
@@ -40,6 +41,7 @@ pub(super) enum Message {
     Hot(Op),
     Verb(Box<dyn AnyVerb>),
     Ask(Box<dyn AnyQuestion>),
+    Pause(Duration, oneshot::Sender<()>),
     Close(oneshot::Sender<()>),
 }
 
@@ -123,6 +125,15 @@ impl Handle {
         drop(self.sender.send(Message::Ask(question)));
     }
 
+    /// Waits for so long, or until the store is closed. The thread has a clock, whoever calls may have none.
+    pub(super) async fn pause(&self, wait: Duration) {
+        let (over, told) = oneshot::channel();
+        if self.sender.send(Message::Pause(wait, over)).is_ok() {
+            // Dropped unsent when the store is closed meanwhile.
+            drop(told.await);
+        }
+    }
+
     /// Finishes what waits, then ends the thread.
     pub(super) async fn close(&self) {
         let (closed, told) = oneshot::channel();
@@ -202,6 +213,12 @@ async fn serve(
             }
             Message::Ask(question) => {
                 tokio::task::spawn_local(Rc::clone(&room).look_up(question));
+            }
+            Message::Pause(wait, over) => {
+                tokio::task::spawn_local(async move {
+                    tokio::time::sleep(wait).await;
+                    drop(over);
+                });
             }
             Message::Close(told) => {
                 closed = Some(told);
@@ -537,6 +554,24 @@ impl Room {
             self.to_fold.set(true);
         }
         verb.answer(outcome);
+    }
+
+    /// Adds up the counters' changes, a bounded number at a time.
+    pub(super) async fn add_up(&self, forget: bool) {
+        let _busy = self.busy();
+        loop {
+            let (mut verb, folded) = super::verb::verb(Fold { forget });
+            let outcome = self.insist_on_verb(&mut *verb).await;
+            verb.answer(outcome);
+            match folded.await {
+                Ok(Ok(Folded { more: true, .. })) if !self.is_closing() => {}
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "the counters' changes were not added up");
+                    break;
+                }
+                _ => break,
+            }
+        }
     }
 
     async fn insist_on_verb(&self, verb: &mut dyn AnyVerb) -> Result<(), StoreError> {

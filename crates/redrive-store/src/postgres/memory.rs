@@ -7,8 +7,9 @@ use super::fault::Fault;
 use super::line::{Line, args, column};
 use super::texts::sql;
 
-/// The most names that are remembered: a program that invents sources does not fill our memory.
-const MOST_NAMES: usize = 10_000;
+/// The most names that are remembered: a program that invents sources does not fill our memory. More than twice what one
+/// call can name, so that a call whose names were forgotten under it finds room for all of them the next time.
+const MOST_NAMES: usize = 50_000;
 
 /// The types of the events that the store writes by itself.
 pub(super) const EVENT_TYPES: &[&str] = &[
@@ -85,7 +86,8 @@ impl Memory {
         self.names
             .get(text)
             .copied()
-            .ok_or_else(|| Fault::corrupt(format_args!("the name {text:?} has no number")))
+            // Learnt before, and forgotten since for others' sake: the next time it is learnt again.
+            .ok_or_else(|| Fault::Again(format!("the name {text:?} has no number")))
     }
 
     /// The lanes of these kinds in these queues (none named: in all of them), as far as they are known.

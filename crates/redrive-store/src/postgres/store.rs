@@ -1,6 +1,5 @@
 //! What the store promises, each verb by its noun.
 
-use std::collections::HashSet;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
@@ -32,7 +31,7 @@ impl Postgres {
         &self,
         now: Timestamp,
         ask: A,
-        op: impl FnOnce(Call<A, T>) -> Op,
+        op: fn(Call<A, T>) -> Op,
     ) -> impl Future<Output = Result<T, StoreError>> + use<A, T> {
         let (call, answer) = Call::new(now, ask);
         self.desk.submit(op(call));
@@ -187,7 +186,7 @@ impl Events for Postgres {
                 if last > after || left.is_zero() {
                     return Ok(last.max(after));
                 }
-                self.read(event::Pause(left.min(LOOK_FOR_EVENTS))).await?;
+                self.desk.pause(left.min(LOOK_FOR_EVENTS)).await;
             }
         })
     }

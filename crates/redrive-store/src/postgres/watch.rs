@@ -21,6 +21,8 @@ const LOOK_WHEN_DEAF: Duration = Duration::from_millis(100);
 const BETWEEN_NEWS: Duration = Duration::from_millis(5);
 /// How often the counters are added up while there is something to add.
 const BETWEEN_FOLDS: Duration = Duration::from_secs(1);
+/// How many of these rounds pass until old operations are forgotten: looking for them reads all of them.
+const ROUNDS_BETWEEN_FORGETTING: u64 = 300;
 
 /// Looks for work on behalf of those who wait: when its time has come, and every so often.
 pub(super) async fn watch(room: Rc<Room>) {
@@ -152,10 +154,12 @@ pub(super) async fn tell(room: &Room) {
 
 /// Adds up the counters' changes, so that they stay few.
 pub(super) async fn fold(room: Rc<Room>) {
+    let mut rounds: u64 = 0;
     while !room.is_closing() {
         tokio::time::sleep(BETWEEN_FOLDS).await;
         if room.to_fold.replace(false) {
-            //ADDUP
+            room.add_up(rounds % ROUNDS_BETWEEN_FORGETTING == 0).await;
+            rounds += 1;
         }
     }
 }
