@@ -62,10 +62,10 @@ pub(super) async fn watch(room: Rc<Room>) {
 
 /// Opens an ear for others' news. Whether it hears is found out by a word to ourselves.
 async fn listen(room: &Rc<Room>, hears: &Rc<Cell<bool>>) -> Option<Line> {
-    let (weak, heard) = (Rc::downgrade(room), Rc::clone(hears));
+    let (weak, told) = (Rc::downgrade(room), Rc::clone(hears));
     let store = room.store_id.to_string();
     let on_news = move |about: &str| {
-        heard.set(true);
+        told.set(true);
         if about == store
             && let Some(room) = weak.upgrade()
         {
