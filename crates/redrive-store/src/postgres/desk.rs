@@ -298,7 +298,7 @@ fn refused(address: &Address, fault: Fault) -> StoreError {
 fn operation_id() -> Result<String, Fault> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(|error| Fault::Final(Trouble::Database(error.to_string()).into()))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
 /// Counts somebody as busy while it lives.
@@ -463,7 +463,7 @@ impl Room {
             let tried = match self.pool.line().await {
                 Err(fault) => Err(Failed::from(fault)),
                 Ok(line) => {
-                    let tried = group.run(self, &line, &operation).await;
+                    let tried = Box::pin(group.run(self, &line, &operation)).await;
                     if let Err(Failed { fault: Fault::Lost(_), .. }) = &tried {
                         line.discard();
                     }

@@ -158,7 +158,7 @@ pub(super) async fn fold(room: Rc<Room>) {
     while !room.is_closing() {
         tokio::time::sleep(BETWEEN_FOLDS).await;
         if room.to_fold.replace(false) {
-            room.add_up(rounds % ROUNDS_BETWEEN_FORGETTING == 0).await;
+            room.add_up(rounds.is_multiple_of(ROUNDS_BETWEEN_FORGETTING)).await;
             rounds += 1;
         }
     }
