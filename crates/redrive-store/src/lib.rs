@@ -11,6 +11,9 @@ mod event;
 mod id;
 mod job;
 mod lease;
+// Without a back end nobody seals anything.
+#[cfg_attr(not(feature = "sqlite"), allow(dead_code, unused_imports))]
+mod seal;
 mod settle;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -34,6 +37,7 @@ pub use job::{
     NewJob, Origin, PRIORITIES, RunNow,
 };
 pub use lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
+pub use seal::{KEY_BYTES, KeyRing, KeyTrouble, LineTrouble};
 pub use settle::{
     Ending, FailedAttempt, LetterReason, NewLetter, Output, Settled, Settlement, StoredDecision,
 };
