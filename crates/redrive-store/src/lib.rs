@@ -11,6 +11,8 @@ mod event;
 mod id;
 mod job;
 mod lease;
+pub mod protocol;
+mod row;
 // Without a back end nobody seals anything.
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code, unused_imports))]
 mod seal;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{EventSeq, WorkerId};
 use crate::lease::LeaseToken;
+use crate::protocol::Verdict;
 use crate::time::Timestamp;
 
 /// The end of one attempt.
@@ -86,11 +87,14 @@ impl Ending {
         }
     }
 
-    /// Whether the job waits again afterwards.
-    pub const fn puts_back(&self) -> bool {
+    /// What it is to the protocol.
+    pub fn verdict(&self) -> Verdict {
         match self {
-            Ending::Retry { .. } | Ending::Snoozed { .. } | Ending::Released { .. } => true,
-            Ending::Succeeded { .. } | Ending::Dead { .. } | Ending::Cancelled { .. } => false,
+            Ending::Succeeded { .. } => Verdict::Succeeded,
+            Ending::Retry { failure, .. } => Verdict::Retry { crash: failure.charged_to_crashes },
+            Ending::Dead { .. } => Verdict::Dead,
+            Ending::Snoozed { .. } | Ending::Released { .. } => Verdict::Uncounted,
+            Ending::Cancelled { .. } => Verdict::Cancelled,
         }
     }
 

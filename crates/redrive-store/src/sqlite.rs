@@ -29,14 +29,14 @@ use std::time::Duration;
 use rusqlite::ErrorCode;
 
 use crate::dead_letter::{DeadLetter, DeadLetters, LetterFilter, Redriven};
-use crate::error::{Refusal, StoreError, Trouble};
+use crate::error::{StoreError, Trouble};
 use crate::event::{Aside, Event, EventFilter, EventId, Events, ImportedEvent, NewEvent, Scrap};
 use crate::id::{EventSeq, JobId, WorkerId};
-use crate::job::{Enqueued, JobRecord, Jobs, MAX_BATCH, NewJob, RunNow};
+use crate::job::{Enqueued, JobRecord, Jobs, MAX_BATCH, NewJob, RunNow, few_enough, validate};
 use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
 use crate::settle::{Settled, Settlement};
 use crate::status::StoreStatus;
-use crate::time::Timestamp;
+use crate::time::{Timestamp, whole_millis as millis};
 use crate::worker::{WorkerPresence, Workers};
 use crate::{Answer, CheckReport, Housekeeping, Pruned};
 
@@ -187,28 +187,13 @@ pub fn enqueue_in(
     now: Timestamp,
     jobs: &[NewJob],
 ) -> Result<Vec<Enqueued>, StoreError> {
-    job::validate(jobs)?;
+    validate(jobs)?;
     let mut memory = Memory::default();
     let statements = Statements::new(transaction);
     let mut batch = Batch::begin(&statements, &mut memory)?;
     let enqueued = job::enqueue(&mut batch, now, jobs)?;
     batch.finish()?;
     Ok(enqueued)
-}
-
-/// Whole milliseconds for a column; half of one is one, so that a timeout is never none. "For ever" is an age of the
-/// world: any more, added to a time in SQL, would overflow into a floating-point number.
-fn millis(duration: Duration) -> i64 {
-    const FOR_EVER: i64 = i64::MAX / 4;
-    i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(FOR_EVER).min(FOR_EVER)
-}
-
-/// One call is one transaction, in which nobody else gets a turn: it must not be without bounds.
-fn few_enough(count: usize) -> Result<(), StoreError> {
-    if count > MAX_BATCH {
-        return Err(Trouble::Refused(Refusal::TooMany { count, most: MAX_BATCH }).into());
-    }
-    Ok(())
 }
 
 impl From<rusqlite::Error> for StoreError {
@@ -241,7 +226,7 @@ impl From<rusqlite::Error> for StoreError {
 impl Jobs for Sqlite {
     fn enqueue(&self, now: Timestamp, jobs: Vec<NewJob>) -> Answer<'_, Vec<Enqueued>> {
         Box::pin(async move {
-            job::validate(&jobs)?;
+            validate(&jobs)?;
             self.add(move |batch| job::enqueue(batch, now, &jobs)).await
         })
     }

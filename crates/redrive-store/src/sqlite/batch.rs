@@ -15,6 +15,7 @@ use super::statements::{Prepared, Statements};
 use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId};
+use crate::row::EventRow;
 use crate::time::Timestamp;
 
 /// How many plain events are written at once.
@@ -73,28 +74,6 @@ pub(super) struct LaneDelta {
     pub(super) succeeded: i64,
     pub(super) cancelled: i64,
     pub(super) discarded: i64,
-}
-
-/// An event as a row.
-#[derive(Debug, Default)]
-pub(super) struct EventRow<'a> {
-    pub(super) type_id: i64,
-    pub(super) source_id: i64,
-    pub(super) status: Option<EventStatus>,
-    pub(super) job: Option<JobId>,
-    pub(super) lane_id: Option<i64>,
-    pub(super) parent: Option<i64>,
-    pub(super) attempt: Option<i64>,
-    pub(super) retries: Option<i64>,
-    pub(super) max_retries: Option<i64>,
-    pub(super) latency_ms: Option<i64>,
-    pub(super) exit_code: Option<i32>,
-    pub(super) importance: Option<u8>,
-    pub(super) hypothesis: Option<&'a str>,
-    pub(super) caller_id: Option<&'a str>,
-    pub(super) tags: &'a [&'a str],
-    pub(super) imported_at: Option<i64>,
-    pub(super) detail: Option<String>,
 }
 
 pub(super) struct Batch<'a, 'c> {
@@ -227,18 +206,19 @@ impl<'a, 'c> Batch<'a, 'c> {
         // A letter is counted as a letter; what failed without one is counted here.
         self.failed_events += i64::from(status == EventStatus::Failed);
         let plain = row.detail.is_none()
-            && row.tags.is_empty()
+            && row.tags.is_none()
             && row.imported_at.is_none()
             && row.exit_code.is_none()
             && row.caller_id.is_none()
             && row.hypothesis.is_none()
             && row.importance.is_none();
+        let type_id = self.name(row.event_type)?;
         let (job, status) = (row.job.map(|job| job.0), status as i64);
         if plain {
             self.plain_events.push([
                 Some(seq),
                 Some(at.millis()),
-                Some(row.type_id),
+                Some(type_id),
                 Some(row.source_id),
                 Some(status),
                 job,
@@ -258,7 +238,7 @@ impl<'a, 'c> Batch<'a, 'c> {
                 params![
                     seq,
                     at.millis(),
-                    row.type_id,
+                    type_id,
                     row.source_id,
                     status,
                     job,
@@ -272,7 +252,7 @@ impl<'a, 'c> Batch<'a, 'c> {
                     row.importance,
                     row.hypothesis,
                     row.caller_id,
-                    (!row.tags.is_empty()).then(|| serde_json::json!(row.tags).to_string()),
+                    row.tags,
                     row.imported_at,
                     row.detail
                 ],

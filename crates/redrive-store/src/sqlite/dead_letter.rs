@@ -3,21 +3,22 @@
 use redrive_policy::{Cause, Class};
 use rusqlite::{Row, params, params_from_iter};
 
-use super::batch::{Batch, EventRow};
-use super::job::count;
+use super::batch::Batch;
 use super::wheres::Wheres;
-use super::{event, job, sql};
+use super::{job, sql};
 use crate::dead_letter::{DeadLetter, EventSeqJson, LetterFilter, Redriven};
 use crate::error::{StoreError, Trouble};
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId};
+use crate::protocol::Standing;
+use crate::row::{self, EventRow, count};
 use crate::settle::LetterReason;
 use crate::time::Timestamp;
 
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
     let died_at = Timestamp::from_millis(row.get(3)?);
     let text = |at| row.get::<_, String>(at);
-    let json = |at| Ok::<_, rusqlite::Error>(event::parse_json(&text(at)?));
+    let json = |at| Ok::<_, rusqlite::Error>(row::parse_json(&text(at)?));
     let cause: Cause = text(6)?.parse().unwrap_or(Cause::Unknown);
     Ok(DeadLetter {
         id: JobId(row.get(0)?),
@@ -158,7 +159,7 @@ fn redrive_one(
     };
     let source_id: i64 = batch.first(sql!("job_source"), [id.0], |row| row.get(0))?.unwrap_or_default();
     let row = EventRow {
-        type_id: batch.name(event_type)?,
+        event_type,
         source_id,
         status: Some(EventStatus::Pending),
         job: Some(id),
@@ -168,15 +169,24 @@ fn redrive_one(
         retries: Some(0),
         importance: Some(4),
         caller_id: caller_id.as_deref(),
-        tags: &[event_type, "recovery"],
+        tags: row::tags(&[event_type, "recovery"]),
         detail: Some(serde_json::json!({ "data": { "redrives": taken.redrives + 1 } }).to_string()),
         ..EventRow::default()
     };
     let event = batch.event(now, &row)?;
-    // A fresh budget: the counts begin again, the fence goes on, and the story does, too.
+    let fresh = Standing { fence: taken.fence, ..Standing::default() }.redriven();
     batch.run(
         sql!("progress_redriven"),
-        params![id.0, now.millis(), taken.fence, event, taken.redrives + 1],
+        params![
+            id.0,
+            now.millis(),
+            fresh.fence,
+            event,
+            taken.redrives + 1,
+            fresh.attempts,
+            fresh.retries,
+            fresh.crashes
+        ],
     )?;
     batch.make_ready(id, taken.lane, None, rank, now)?;
     Ok(Redriven::Ready)
@@ -197,7 +207,7 @@ pub(super) fn purge(
             batch.first(sql!("job_read_ends"), [id.0], |row| row.get(0))?.flatten();
         let Some(taken) = take(batch, id)? else { continue };
         let row = EventRow {
-            type_id: batch.name("letter_expired")?,
+            event_type: "letter_expired",
             source_id,
             status: Some(EventStatus::Failed),
             job: Some(id),

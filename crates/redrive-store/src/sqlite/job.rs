@@ -4,20 +4,14 @@ use std::time::Duration;
 
 use rusqlite::{Row, params};
 
-use super::batch::{Batch, EventRow};
+use super::batch::Batch;
 use super::{dead_letter, millis, sql};
-use crate::error::{Refusal, StoreError, Trouble};
+use crate::error::{StoreError, Trouble};
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
-use crate::job::{Enqueued, Job, JobRecord, JobState, MAX_BATCH, NewJob, Origin, RunNow};
+use crate::job::{Enqueued, Job, JobRecord, JobState, NewJob, Origin, RunNow};
+use crate::row::{self, EventRow, count};
 use crate::time::Timestamp;
-
-pub(super) fn validate(jobs: &[NewJob]) -> Result<(), StoreError> {
-    if jobs.len() > MAX_BATCH {
-        return Err(Trouble::Refused(Refusal::TooMany { count: jobs.len(), most: MAX_BATCH }).into());
-    }
-    jobs.iter().try_for_each(NewJob::validate)
-}
 
 pub(super) fn enqueue(
     batch: &mut Batch<'_, '_>,
@@ -82,9 +76,8 @@ fn enqueue_one(batch: &mut Batch<'_, '_>, now: Timestamp, new: &NewJob) -> Resul
     if let Some(key) = &new.unique_key {
         batch.run(sql!("unique_insert"), params![queue_id, key, id.0])?;
     }
-    let type_id = batch.name("job_enqueued")?;
     let row = EventRow {
-        type_id,
+        event_type: "job_enqueued",
         source_id,
         status: Some(EventStatus::Pending),
         job: Some(id),
@@ -131,10 +124,6 @@ pub(super) fn read_job(batch: &mut Batch<'_, '_>, id: JobId, row: &Row<'_>) -> R
 
 pub(super) fn duration(millis: i64) -> Duration {
     Duration::from_millis(u64::try_from(millis).unwrap_or(0))
-}
-
-pub(super) fn count(number: i64) -> u32 {
-    u32::try_from(number).unwrap_or(if number < 0 { 0 } else { u32::MAX })
 }
 
 /// Where a ready job stands in the table of ready ones.
@@ -308,7 +297,6 @@ fn tell(
     status: EventStatus,
     why: Option<&str>,
 ) -> Result<i64, StoreError> {
-    let type_id = batch.name(event_type)?;
     let source = record.job.as_ref().map_or("redrive", |job| job.source.as_str());
     let source_id = batch.name(source)?;
     let manual = event_type == "manual_retry";
@@ -318,7 +306,7 @@ fn tell(
         None => None,
     };
     let row = EventRow {
-        type_id,
+        event_type,
         source_id,
         status: Some(status),
         job: Some(record.id),
@@ -328,7 +316,7 @@ fn tell(
         retries: Some(i64::from(record.retries)),
         importance: manual.then_some(4),
         caller_id: record.job.as_ref().and_then(|job| job.caller_id.as_deref()),
-        tags: if manual { &["manual_retry", "recovery"] } else { &[] },
+        tags: manual.then(|| row::tags(&["manual_retry", "recovery"])).flatten(),
         detail,
         ..EventRow::default()
     };

@@ -4,13 +4,15 @@ use std::time::{Duration, Instant};
 
 use rusqlite::params;
 
-use super::batch::{Batch, EventRow, Memory};
-use super::job::{count, duration, read_job};
+use super::batch::{Batch, Memory};
+use super::job::{duration, read_job};
 use super::{millis, settle, sql};
 use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Renewal, Seized};
+use crate::protocol::{Claim, Standing};
+use crate::row::{EventRow, count};
 use crate::settle::{Ending, Settlement};
 use crate::time::Timestamp;
 
@@ -118,9 +120,10 @@ fn lease_one(
     let id = due.job;
     batch.run(sql!("ready_delete"), params![due.place, due.rank, due.run_at, id.0])?;
     let (mut leased, has_progress) = read_leasable(batch, id)?;
-    leased.token.fence += 1;
     // Past its deadline nothing is begun: whoever has the lease sets it aside.
     leased.begun = request.begin && leased.job.deadline_at.is_none_or(|deadline| now < deadline);
+    let claim = standing(&leased).leased(leased.begun);
+    leased.token.fence = claim.standing.fence;
     leased.expires_at = now.after(request.lease_for);
     let lane = batch.lane(&leased.job.queue, &leased.job.kind)?;
     let source_id = batch.name(&leased.job.source)?;
@@ -141,9 +144,9 @@ fn lease_one(
             leased.expires_at.millis(),
             millis(request.lease_for),
             leased.begun.then_some(now.millis()),
-            leased.attempt - u32::from(!leased.begun),
-            leased.retries,
-            leased.crashes,
+            claim.standing.attempts,
+            claim.standing.retries,
+            claim.standing.crashes,
             source_id,
             flags,
             leased.event.0
@@ -154,6 +157,16 @@ fn lease_one(
         delta.leased += 1;
     });
     Ok(leased)
+}
+
+/// What a job that was just read has been through, before the attempt that it is read for.
+fn standing(leased: &LeasedJob) -> Standing {
+    Standing {
+        fence: leased.token.fence,
+        attempts: i64::from(leased.attempt) - 1,
+        retries: i64::from(leased.retries),
+        crashes: i64::from(leased.crashes),
+    }
 }
 
 /// A job with what it has been through, as the next attempt would see it, and whether that has a row of its own.
@@ -189,7 +202,7 @@ fn tell_begun(
     source_id: i64,
 ) -> Result<i64, StoreError> {
     let row = EventRow {
-        type_id: batch.name("attempt_started")?,
+        event_type: "attempt_started",
         source_id,
         status: Some(EventStatus::Running),
         job: Some(leased.token.job),
@@ -213,12 +226,12 @@ pub(super) fn begin(
 
 fn begin_one(batch: &mut Batch<'_, '_>, now: Timestamp, token: LeaseToken) -> Result<bool, StoreError> {
     let read = batch.first(sql!("lease_read"), [token.job.0], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(5)?, row.get::<_, bool>(6)?))
+        let standing = Standing { fence: row.get(0)?, attempts: row.get(3)?, ..Standing::default() };
+        Ok((Claim { standing, begun: row.get(6)? }, row.get(1)?, row.get(2)?, row.get(5)?))
     })?;
-    let Some((fence, lane, source_id, parent, begun)) = read else { return Ok(false) };
-    if fence != token.fence || begun {
-        // Beginning twice is beginning once: the answer to the first time may have been lost.
-        return Ok(fence == token.fence && begun);
+    let Some((claim, lane, source_id, parent)) = read else { return Ok(false) };
+    if !claim.holds(token.fence) || claim.begun {
+        return Ok(claim.holds(token.fence) && claim.begun);
     }
     let (mut leased, _) = read_leasable(batch, token.job)?;
     if leased.job.deadline_at.is_some_and(|deadline| deadline <= now) {
@@ -226,7 +239,8 @@ fn begin_one(batch: &mut Batch<'_, '_>, now: Timestamp, token: LeaseToken) -> Re
     }
     leased.event = EventSeq(parent);
     let event = tell_begun(batch, now, &leased, lane, source_id)?;
-    batch.run(sql!("lease_begin"), params![token.job.0, token.fence, now.millis(), event])?;
+    let attempts = claim.begun().standing.attempts;
+    batch.run(sql!("lease_begin"), params![token.job.0, attempts, now.millis(), event])?;
     Ok(true)
 }
 
@@ -275,9 +289,11 @@ pub(super) fn seize_expired(
             continue;
         }
         let LeaseToken { job: id, fence } = token;
-        batch.run(sql!("lease_seize"), params![id.0, reaper.0, now.millis(), millis(lease_for)])?;
+        let standing = Standing { fence, ..Standing::default() };
+        let fence = Claim { standing, begun }.seized().standing.fence;
+        batch.run(sql!("lease_seize"), params![id.0, reaper.0, now.millis(), millis(lease_for), fence])?;
         let (mut leased, _) = read_leasable(batch, id)?;
-        leased.token.fence = fence + 1;
+        leased.token.fence = fence;
         leased.expires_at = now.after(lease_for);
         leased.begun = begun;
         leased.event = EventSeq(event);

@@ -4,27 +4,25 @@
 use rusqlite::params;
 use serde_json::{Value, json};
 
-use super::batch::{Batch, EventRow};
+use super::batch::Batch;
 use super::lease::{HAS_CALLER, HAS_PROGRESS, HAS_UNIQUE_KEY};
 use super::{job, millis, sql};
 use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
-use crate::settle::{Ending, FailedAttempt, NewLetter, Output, Settled, Settlement};
+use crate::protocol::{After, Claim, Standing};
+use crate::row::{self, EventRow};
+use crate::settle::{Ending, FailedAttempt, NewLetter, Settled, Settlement};
 use crate::time::Timestamp;
 
 /// What the deleted lease said.
 struct Held {
     job: JobId,
-    fence: i64,
+    claim: Claim,
     lane: i64,
     source_id: i64,
-    attempts: i64,
-    retries: i64,
-    crashes: i64,
     flags: i64,
     event: i64,
-    begun: bool,
     cancel_why: Option<String>,
     caller_id: Option<String>,
 }
@@ -43,23 +41,25 @@ fn settle_one(
     settlement: &Settlement,
 ) -> Result<Settled, StoreError> {
     let token = settlement.token;
-    let held = batch.first(sql!("lease_end"), params![token.job.0, token.fence], |row| {
-        Ok(Held {
-            job: token.job,
-            fence: token.fence,
-            lane: row.get(0)?,
-            source_id: row.get(1)?,
+    let held = batch.first(sql!("lease_end"), [token.job.0], |row| {
+        let standing = Standing {
+            fence: row.get(9)?,
             attempts: row.get(2)?,
             retries: row.get(3)?,
             crashes: row.get(4)?,
+        };
+        Ok(Held {
+            job: token.job,
+            claim: Claim { standing, begun: row.get(7)? },
+            lane: row.get(0)?,
+            source_id: row.get(1)?,
             flags: row.get(5)?,
             event: row.get(6)?,
-            begun: row.get(7)?,
             cancel_why: row.get(8)?,
             caller_id: None,
         })
     })?;
-    let Some(mut held) = held else {
+    let Some(mut held) = held.filter(|held| held.claim.holds(token.fence)) else {
         tell_stale(batch, now, settlement)?;
         return Ok(Settled::Stale);
     };
@@ -68,7 +68,10 @@ fn settle_one(
     if held.flags & HAS_CALLER != 0 {
         held.caller_id = batch.first(sql!("job_read_ends"), [held.job.0], |row| row.get(0))?.flatten();
     }
-    if let (Some(why), true) = (&held.cancel_why, settlement.ending.puts_back()) {
+    let after = held.claim.settled(settlement.ending.verdict(), held.cancel_why.is_some());
+    if let (Some(why), After::Cancelled, false) =
+        (&held.cancel_why, after, matches!(settlement.ending, Ending::Cancelled { .. }))
+    {
         // Somebody wants it over: it is not put back, whatever its worker heard of that.
         let told = json!({ "why": why, "cause": "cancelled", "instead_of": settlement.ending.name() });
         let event = cancelled(batch, now, &held, &told, settlement.ending.exit_code())?;
@@ -76,14 +79,14 @@ fn settle_one(
     }
     let event = match &settlement.ending {
         Ending::Succeeded { latency, exit_code, max_retries, output } => {
-            let detail = output.as_deref().filter(|output| !output.is_empty()).map(said);
+            let detail = output.as_deref().filter(|output| !output.is_empty()).map(row::said);
             let row = EventRow {
                 status: Some(EventStatus::Success),
                 max_retries: Some(i64::from(*max_retries)),
                 latency_ms: Some(millis(*latency)),
                 exit_code: *exit_code,
                 detail,
-                ..about(batch, &held, "attempt_succeeded")?
+                ..about(&held, "attempt_succeeded")
             };
             let event = batch.event(now, &row)?;
             end(batch, &held, event)?;
@@ -92,25 +95,21 @@ fn settle_one(
         }
         Ending::Retry { run_at, delay, held_for, hint, failure } => {
             let event = tell_failure(batch, now, &held, failure, EventStatus::Retrying, Some(*run_at), None)?;
-            let (retries, crashes) = if failure.charged_to_crashes {
-                (held.retries, held.crashes + 1)
-            } else {
-                (held.retries + 1, held.crashes)
-            };
-            let back =
-                Back { run_at: *run_at, held_for: *held_for, attempts: held.attempts, retries, crashes };
+            let back = Back { run_at: *run_at, held_for: *held_for, after };
             put_back(batch, &held, event, &back, Some(millis(*delay)), hint.as_deref())?;
             event
         }
         Ending::Dead { failure, letter } => set_aside(batch, now, &held, failure, letter)?,
         Ending::Snoozed { run_at, held_for } => {
             let detail = json!({ "data": { "run_at": run_at } }).to_string();
-            uncounted(batch, now, &held, "job_snoozed", detail, *run_at, *held_for)?
+            let back = Back { run_at: *run_at, held_for: *held_for, after };
+            uncounted(batch, now, &held, "job_snoozed", detail, &back)?
         }
         Ending::Released { why } => {
             let detail = json!({ "data": { "why": why } }).to_string();
             let held_for = batch.first(sql!("progress_held"), [held.job.0], |row| row.get(0))?.flatten();
-            uncounted(batch, now, &held, "job_released", detail, now, held_for.map(WorkerId))?
+            let back = Back { run_at: now, held_for: held_for.map(WorkerId), after };
+            uncounted(batch, now, &held, "job_released", detail, &back)?
         }
         Ending::Cancelled { why, exit_code } => {
             cancelled(batch, now, &held, &json!({ "why": why, "cause": "cancelled" }), *exit_code)?
@@ -128,19 +127,16 @@ fn tell_stale(batch: &mut Batch<'_, '_>, now: Timestamp, settlement: &Settlement
     let about: Option<(i64, Option<String>)> =
         batch.first(sql!("event_about"), [latest], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let Some((source_id, caller_id)) = about else { return Ok(()) };
-    let detail = json!({
-        "data": { "job_id": token.job, "fence": token.fence, "ending": settlement.ending.name() },
-    });
     let row = EventRow {
-        type_id: batch.name("stale_settle")?,
+        event_type: "stale_settle",
         source_id,
         // Nothing came of it, so it is neither work that succeeded nor work that failed.
         status: Some(EventStatus::Pending),
         job: Some(token.job),
         parent: Some(latest),
         caller_id: caller_id.as_deref(),
-        tags: &["stale"],
-        detail: Some(detail.to_string()),
+        tags: row::tags(&["stale"]),
+        detail: Some(row::stale(settlement)),
         ..EventRow::default()
     };
     batch.event(now, &row)?;
@@ -159,7 +155,7 @@ fn cancelled(
         status: Some(EventStatus::Failed),
         exit_code,
         detail: Some(json!({ "data": told }).to_string()),
-        ..about(batch, held, "job_cancelled")?
+        ..about(held, "job_cancelled")
     };
     let event = batch.event(now, &row)?;
     end(batch, held, event)?;
@@ -191,11 +187,11 @@ fn set_aside(
             failure.fingerprint,
             failure.error_type,
             failure.error_message,
-            held.attempts,
-            held.retries,
-            held.crashes,
+            held.claim.standing.attempts,
+            held.claim.standing.retries,
+            held.claim.standing.crashes,
             failure.decision.record.max_retries,
-            held.fence,
+            held.claim.standing.fence,
             letter.context.to_string(),
             letter.report.to_string()
         ],
@@ -212,26 +208,18 @@ fn set_aside(
 }
 
 /// An event about the job that was held; the caller fills in the rest.
-fn about<'a>(
-    batch: &mut Batch<'_, '_>,
-    held: &'a Held,
-    event_type: &str,
-) -> Result<EventRow<'a>, StoreError> {
-    Ok(EventRow {
-        type_id: batch.name(event_type)?,
+fn about<'a>(held: &'a Held, event_type: &'a str) -> EventRow<'a> {
+    EventRow {
+        event_type,
         source_id: held.source_id,
         job: Some(held.job),
         lane_id: Some(held.lane),
         parent: Some(held.event),
-        attempt: Some(held.attempts),
-        retries: Some(held.retries),
+        attempt: Some(held.claim.standing.attempts),
+        retries: Some(held.claim.standing.retries),
         caller_id: held.caller_id.as_deref(),
         ..EventRow::default()
-    })
-}
-
-fn said(output: &Output) -> String {
-    json!({ "data": { "output": output } }).to_string()
+    }
 }
 
 /// The job is over: everything of it goes but its story.
@@ -251,9 +239,7 @@ fn end(batch: &mut Batch<'_, '_>, held: &Held, event: i64) -> Result<(), StoreEr
 struct Back {
     run_at: Timestamp,
     held_for: Option<WorkerId>,
-    attempts: i64,
-    retries: i64,
-    crashes: i64,
+    after: After,
 }
 
 fn put_back(
@@ -265,16 +251,17 @@ fn put_back(
     hint: Option<&str>,
 ) -> Result<(), StoreError> {
     let held_for = back.held_for.map(|worker| worker.0);
+    let standing = back.after.standing(held.claim);
     batch.run(
         sql!("progress_put"),
         params![
             held.job.0,
             back.run_at.millis(),
             held_for,
-            held.fence,
-            back.attempts,
-            back.retries,
-            back.crashes,
+            standing.fence,
+            standing.attempts,
+            standing.retries,
+            standing.crashes,
             delay_ms,
             hint,
             event
@@ -291,19 +278,16 @@ fn uncounted(
     held: &Held,
     event_type: &str,
     detail: String,
-    run_at: Timestamp,
-    held_for: Option<WorkerId>,
+    back: &Back,
 ) -> Result<i64, StoreError> {
-    let attempts = held.attempts - i64::from(held.begun);
     let row = EventRow {
         status: Some(EventStatus::Pending),
-        attempt: Some(attempts),
+        attempt: Some(back.after.standing(held.claim).attempts),
         detail: Some(detail),
-        ..about(batch, held, event_type)?
+        ..about(held, event_type)
     };
     let event = batch.event(now, &row)?;
-    let back = Back { run_at, held_for, attempts, retries: held.retries, crashes: held.crashes };
-    put_back(batch, held, event, &back, None, None)?;
+    put_back(batch, held, event, back, None, None)?;
     Ok(event)
 }
 
@@ -317,42 +301,14 @@ fn tell_failure(
     context: Option<&Value>,
 ) -> Result<i64, StoreError> {
     let dead = status == EventStatus::DeadLetter;
-    let mut data = json!({
-        "cause": failure.cause,
-        "rule": failure.rule,
-        "fingerprint": failure.fingerprint,
-        "decision": failure.decision,
-    });
-    if let Some(status) = failure.http_status {
-        data["http_status"] = json!(status);
-    }
-    if let Some(code) = &failure.code {
-        data["code"] = json!(code);
-    }
-    if let Some(context) = context {
-        data["context"] = context.clone();
-    }
-    if !failure.output.is_empty() {
-        data["output"] = json!(failure.output);
-    }
-    let detail = json!({
-        "data": data,
-        "error": {
-            "error_type": failure.error_type,
-            "error_message": failure.error_message,
-            "error_category": failure.cause.error_category(),
-            "stack_trace": failure.stack_trace,
-        },
-        "retry": { "retryable": failure.retryable, "next_retry_at": next_retry_at },
-    });
     let row = EventRow {
         status: Some(status),
         max_retries: Some(i64::from(failure.decision.record.max_retries)),
         latency_ms: failure.latency.map(millis),
         exit_code: failure.exit_code,
         importance: dead.then_some(5),
-        detail: Some(detail.to_string()),
-        ..about(batch, held, if dead { "job_dead" } else { "attempt_failed" })?
+        detail: Some(row::failed(failure, next_retry_at, context)),
+        ..about(held, if dead { "job_dead" } else { "attempt_failed" })
     };
     let event = batch.event(now, &row)?;
     Ok(event)
