@@ -163,9 +163,8 @@ impl Seals {
     ) -> Result<Vec<u8>, StoreError> {
         let damaged = || damaged(cell, row);
         match bytes_form(&stored).ok_or_else(damaged)? {
-            Form::Plain if self.whole => Err(damaged()),
+            Form::Plain | Form::Marked if self.whole => Err(damaged()),
             Form::Plain => Ok(stored),
-            Form::Marked if self.whole => Err(damaged()),
             Form::Marked => {
                 stored.drain(..=MAGIC.len());
                 Ok(stored)
@@ -178,9 +177,8 @@ impl Seals {
     pub(crate) fn open_text(&self, cell: Cell, row: i64, mut stored: String) -> Result<String, StoreError> {
         let damaged = || damaged(cell, row);
         match text_form(&stored).ok_or_else(damaged)? {
-            Form::Plain if self.whole => Err(damaged()),
+            Form::Plain | Form::Marked if self.whole => Err(damaged()),
             Form::Plain => Ok(stored),
-            Form::Marked if self.whole => Err(damaged()),
             Form::Marked => {
                 stored.drain(..PLAIN_TEXT.len());
                 Ok(stored)
@@ -204,15 +202,15 @@ impl Seals {
 
     /// Whether these bytes are not under the key that seals now.
     pub(crate) fn is_stale_bytes(&self, stored: &[u8]) -> bool {
-        self.is_stale(&bytes_form(stored))
+        self.is_stale(bytes_form(stored).as_ref())
     }
 
     /// Whether this text is not under the key that seals now.
     pub(crate) fn is_stale_text(&self, stored: &str) -> bool {
-        self.is_stale(&text_form(stored))
+        self.is_stale(text_form(stored).as_ref())
     }
 
-    fn is_stale(&self, form: &Option<Form<'_>>) -> bool {
+    fn is_stale(&self, form: Option<&Form<'_>>) -> bool {
         let under = match form {
             Some(Form::Sealed { key, .. }) => Some(*key),
             Some(Form::Plain | Form::Marked) | None => None,

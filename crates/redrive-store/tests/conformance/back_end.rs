@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use redrive_store::{Sqlite, SqliteOptions, Store};
+use redrive_store::{KeyRing, Sqlite, SqliteOptions, Store};
 
 /// A fresh store, and the means to open it once more, as another process would.
 pub(crate) struct Given {
@@ -20,8 +20,19 @@ impl Given {
 }
 
 pub(crate) fn sqlite() -> Given {
+    sqlite_with(SqliteOptions::default())
+}
+
+/// R-D7: encrypted, a store does all the same.
+pub(crate) fn sqlite_sealed() -> Given {
+    let key = KeyRing::generate("conformance").unwrap();
+    let keys = Some(KeyRing::parse("conformance", &key).unwrap());
+    sqlite_with(SqliteOptions { keys, ..SqliteOptions::default() })
+}
+
+fn sqlite_with(options: SqliteOptions) -> Given {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("redrive.db");
-    let open = move || Arc::new(Sqlite::open(&path, SqliteOptions::default()).unwrap()) as Arc<dyn Store>;
+    let open = move || Arc::new(Sqlite::open(&path, options.clone()).unwrap()) as Arc<dyn Store>;
     Given { store: open(), open: Box::new(open), _home: home }
 }

@@ -128,3 +128,4 @@ macro_rules! suite {
 }
 
 suite!(sqlite);
+suite!(sqlite_sealed);

@@ -77,7 +77,7 @@ fn run_case(steps: &[Command], handles: usize, reached: &Reached) -> Result<(), 
     // What it means is looked at here, not how sure it is: the crash tests do that.
     let options =
         SqliteOptions { durability: Durability::RelaxedMayLoseAcknowledgedWork, ..Default::default() };
-    let stores: Vec<Sqlite> = (0..handles).map(|_| Sqlite::open(&path, options).unwrap()).collect();
+    let stores: Vec<Sqlite> = (0..handles).map(|_| Sqlite::open(&path, options.clone()).unwrap()).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut reference = Reference::default();
