@@ -16,7 +16,14 @@ impl StoreError {
 
     /// Whether the same call may succeed later, with nothing done in between but waiting or making room.
     pub fn may_pass(&self) -> bool {
-        matches!(self.trouble(), Trouble::Busy { .. } | Trouble::Full | Trouble::Overloaded)
+        matches!(
+            self.trouble(),
+            Trouble::Busy { .. }
+                | Trouble::Full
+                | Trouble::Overloaded
+                | Trouble::Unreachable(_)
+                | Trouble::Contended(_)
+        )
     }
 }
 
@@ -88,6 +95,12 @@ pub enum Trouble {
     /// The disk failed under a write. What was not acknowledged may or may not be there; nothing more is written.
     #[error("the disk failed, and this process writes no more: {0}")]
     Broken(String),
+    /// The database does not answer, and we have tried for as long as we may. Nothing is known to be written.
+    #[error("the database cannot be reached: {0}")]
+    Unreachable(String),
+    /// The database undid our transactions for others' sake, again and again.
+    #[error("the database is contended: {0}")]
+    Contended(String),
     /// Too much waits to be written.
     #[error("too many writes are waiting")]
     Overloaded,

@@ -11,6 +11,8 @@ mod event;
 mod id;
 mod job;
 mod lease;
+#[cfg(feature = "postgres")]
+mod postgres;
 pub mod protocol;
 mod row;
 // Without a back end nobody seals anything.

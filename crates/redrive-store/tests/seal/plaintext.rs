@@ -17,7 +17,7 @@ fn readable(folder: &Path) -> Vec<(&'static str, String)> {
         let bytes = std::fs::read(&path).unwrap();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let stands_in = |word: &&'static str| bytes.windows(word.len()).any(|part| part == word.as_bytes());
-        found.extend(WORDS.into_iter().filter(|word| stands_in(&word)).map(|word| (word, name.clone())));
+        found.extend(WORDS.into_iter().filter(stands_in).map(|word| (word, name.clone())));
     }
     found
 }

@@ -1,0 +1,1 @@
+DELETE FROM redrive.operation WHERE at < $1

@@ -1,0 +1,4 @@
+-- Those that are taken are not answered.
+INSERT INTO redrive.unique_job (queue_id, key, job_id)
+SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[])
+ON CONFLICT (queue_id, key) DO NOTHING RETURNING job_id

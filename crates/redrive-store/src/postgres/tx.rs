@@ -1,0 +1,101 @@
+//! One writing transaction: the database's clock, the numbers of its events, and what it is going to write.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use futures_util::future::{join, try_join};
+
+use super::batch::Batch;
+use super::fault::Fault;
+use super::line::{Line, args, column};
+use super::memory::Memory;
+use super::texts::sql;
+use crate::time::Timestamp;
+
+/// Whose clock decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// The database's, so that machines whose clocks differ agree.
+    Database,
+    /// Each caller's: for tests, which make time pass by themselves.
+    Caller,
+}
+
+/// How sure the reads of a transaction are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Isolation {
+    /// Takes what it needs by deleting or locking it.
+    Taking,
+    /// Reads one moment; the database undoes it when others changed what it read and writes.
+    Moment,
+}
+
+pub(super) struct Tx<'a> {
+    pub(super) line: &'a Line,
+    pub(super) memory: Rc<RefCell<Memory>>,
+    pub(super) batch: Batch,
+    clock: Clock,
+    at: Timestamp,
+    number: i64,
+}
+
+impl<'a> Tx<'a> {
+    /// Begins. Whatever `beside` asks goes out with it, and is answered with it.
+    pub(super) async fn begin<T>(
+        line: &'a Line,
+        memory: &Rc<RefCell<Memory>>,
+        clock: Clock,
+        isolation: Isolation,
+        beside: impl Future<Output = T>,
+    ) -> Result<(Tx<'a>, T), Fault> {
+        let words = match isolation {
+            Isolation::Taking => "BEGIN",
+            Isolation::Moment => "BEGIN ISOLATION LEVEL REPEATABLE READ",
+        };
+        let opening =
+            async { try_join(line.say(words), line.first(sql!("transaction_open"), args![])).await };
+        let (opened, beside) = join(opening, beside).await;
+        let ((), row) = opened?;
+        let row = row.ok_or_else(|| Fault::corrupt("the store's own row is missing"))?;
+        let at = Timestamp::from_millis(column(&row, 0)?);
+        let (first_event, number): (i64, i64) = (column(&row, 1)?, column(&row, 2)?);
+        let batch = Batch::new(Rc::clone(memory), first_event);
+        Ok((Tx { line, memory: Rc::clone(memory), batch, clock, at, number }, beside))
+    }
+
+    /// The time, for a caller whose clock says `now`.
+    pub(super) fn now(&self, now: Timestamp) -> Timestamp {
+        match self.clock {
+            Clock::Database => self.at,
+            Clock::Caller => now,
+        }
+    }
+
+    /// A time that a caller counted from its own `now`, by the clock that decides.
+    pub(super) fn by_our_clock(&self, time: Timestamp, now: Timestamp) -> Timestamp {
+        let ahead = self.now(now).millis().saturating_sub(now.millis());
+        Timestamp::from_millis(time.millis().saturating_add(ahead))
+    }
+
+    /// This transaction's own number.
+    pub(super) fn number(&self) -> i64 {
+        self.number
+    }
+
+    /// Writes what was said and commits. From the moment this is polled nobody knows what became of it until it answers,
+    /// except by the operation's id.
+    pub(super) async fn commit(&mut self, operation: &str) -> Result<(), Fault> {
+        let at = self.at.millis();
+        let line = self.line;
+        let last = async {
+            let remembered = async { line.run(sql!("operation_insert"), args![operation, at]).await };
+            try_join(remembered, line.say("COMMIT")).await.map(|_| ())
+        };
+        self.batch.write_and(line, last).await
+    }
+
+    /// Ends without a trace.
+    pub(super) async fn abandon(self) -> Result<(), Fault> {
+        self.line.say("ROLLBACK").await
+    }
+}
