@@ -118,7 +118,7 @@ fn sqlite(
         SqliteOptions { durability: Durability::RelaxedMayLoseAcknowledgedWork, ..Default::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let open = |_| Arc::new(Sqlite::open(&path, options).unwrap()) as Arc<dyn Store>;
+        let open = |_| Arc::new(Sqlite::open(&path, options.clone()).unwrap()) as Arc<dyn Store>;
         case(&(0..handles).map(open).collect::<Vec<_>>()).await
     })
 }
