@@ -96,6 +96,8 @@ fn run_case(steps: &[Command], handles: usize, reached: &Reached) -> Result<(), 
                 .await
                 .map_err(|error| TestCaseError::fail(format!("after step {number} {command:?}: {error}")))?;
         }
+        let replay = given::history::replay(&stores[0], given::history::Writers::Tests).await;
+        prop_assert!(replay.wrong.is_empty(), "{:#?}", replay.wrong);
         Ok(())
     })
 }
