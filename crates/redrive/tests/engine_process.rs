@@ -230,7 +230,7 @@ impl World {
     async fn clean(&self) {
         let report = self.engine.store().check().await.unwrap();
         assert!(report.is_clean(), "{:#?}", report.violations);
-        history::replay(&**self.engine.store(), history::Writers::Engines).await.must_be_whole();
+        history::replay(self.engine.store(), history::Writers::Engines).await.must_be_whole();
     }
 
     /// The types and numbers of attempts of a job's events, the oldest first.
