@@ -100,6 +100,8 @@ async fn run_case(
             .await
             .map_err(|error| TestCaseError::fail(format!("after step {number} {command:?}: {error}")))?;
     }
+    let replay = given::history::replay(&*stores[0], given::history::Writers::Tests).await;
+    prop_assert!(replay.wrong.is_empty(), "{:#?}", replay.wrong);
     for store in stores {
         store.close().await.unwrap();
     }
