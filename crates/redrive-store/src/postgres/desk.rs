@@ -394,7 +394,7 @@ impl Room {
                 std::mem::take(&mut group.leases).into_iter().partition(|call| call.looked);
             group.leases = going;
             if !waiting.is_empty() {
-                parked.extend(waiting);
+                parked.extend(waiting.into_iter().map(LeaseCall::waits));
                 self.wake_watch.notify_one();
             }
         }
@@ -448,7 +448,7 @@ impl Room {
         for op in group.into_ops() {
             match op {
                 Op::Lease(call) if call.leased.is_empty() && call.until > now && !call.abandoned() => {
-                    self.parked.borrow_mut().push(call);
+                    self.parked.borrow_mut().push(call.waits());
                     self.wake_watch.notify_one();
                 }
                 op => {
