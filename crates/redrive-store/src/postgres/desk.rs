@@ -378,6 +378,10 @@ impl Room {
             }
         }
         *parked = staying;
+        // Whoever does not wait does not hear of new lanes either.
+        if group.leases.iter().any(|call| call.request.wait.is_zero()) {
+            self.lanes_are_stale.set(true);
+        }
         for call in &mut group.leases {
             // The store is looked into for whoever does not wait, and where something may be due.
             call.looked = call.request.wait.is_zero() || !is_idle(call);
@@ -388,7 +392,7 @@ impl Room {
                 std::mem::take(&mut group.leases).into_iter().partition(|call| call.looked);
             group.leases = going;
             if !waiting.is_empty() {
-                parked.extend(waiting);
+                parked.extend(waiting.into_iter().map(LeaseCall::put_aside));
                 self.wake_watch.notify_one();
             }
         }
@@ -442,7 +446,7 @@ impl Room {
         for op in group.into_ops() {
             match op {
                 Op::Lease(call) if call.leased.is_empty() && call.until > now && !call.abandoned() => {
-                    self.parked.borrow_mut().push(call);
+                    self.parked.borrow_mut().push(call.put_aside());
                     self.wake_watch.notify_one();
                 }
                 op => {

@@ -60,6 +60,8 @@ pub(super) struct LeaseCall {
     pub(super) leased: Vec<LeasedJob>,
     /// Whether the store was looked into for it.
     pub(super) looked: bool,
+    /// Whether it was put aside until something is due.
+    waited: bool,
     reply: Reply<Vec<LeasedJob>>,
 }
 
@@ -68,18 +70,24 @@ impl LeaseCall {
         let (reply, answer) = oneshot::channel();
         let arrived = Instant::now();
         let until = arrived + request.wait.min(Duration::from_hours(1));
-        (LeaseCall { now, arrived, until, request, leased: Vec::new(), looked: false, reply }, answer)
+        (LeaseCall { now, arrived, until, request, leased: Vec::new(), looked: false, waited: false, reply }, answer)
     }
 
     /// The caller's own clock. For one that has waited, the whole milliseconds that passed are added: not a part of one, so
     /// that nothing is due too early.
     pub(super) fn callers_now(&self) -> Timestamp {
-        let waited = if self.looked { self.arrived.elapsed().as_millis() } else { 0 };
+        let waited = if self.waited { self.arrived.elapsed().as_millis() } else { 0 };
         Timestamp::from_millis(self.now.millis().saturating_add(i64::try_from(waited).unwrap_or(i64::MAX)))
     }
 
     pub(super) fn abandoned(&self) -> bool {
         self.reply.is_closed()
+    }
+
+    /// It waits from here on.
+    pub(super) fn put_aside(mut self) -> LeaseCall {
+        self.waited = true;
+        self
     }
 
     /// How many more it takes.

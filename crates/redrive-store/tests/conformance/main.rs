@@ -16,6 +16,7 @@ mod given;
 mod import;
 mod job;
 mod lease;
+mod page;
 mod prune;
 mod redrive;
 mod renew;
@@ -129,3 +130,5 @@ macro_rules! suite {
 }
 
 suite!(sqlite);
+suite!(postgres);
+suite!(pgbouncer);
