@@ -14,6 +14,11 @@ impl StoreError {
         &self.0
     }
 
+    /// Whether nobody knows if it was done. Doing it again is safe only for what can be done twice.
+    pub fn outcome_is_unknown(&self) -> bool {
+        matches!(self.trouble(), Trouble::UnknownOutcome(_))
+    }
+
     /// Whether the same call may succeed later, with nothing done in between but waiting or making room.
     pub fn may_pass(&self) -> bool {
         matches!(

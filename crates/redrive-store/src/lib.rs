@@ -43,8 +43,6 @@ pub use postgres::{Postgres, PostgresOptions};
 pub use settle::{
     Ending, FailedAttempt, LetterReason, NewLetter, Output, Settled, Settlement, StoredDecision,
 };
-#[cfg(feature = "postgres")]
-pub use postgres::{Postgres, PostgresOptions};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, Sqlite, SqliteOptions, enqueue_in};
 pub use status::{LaneCounts, StoreStatus};

@@ -61,7 +61,7 @@ table! {
 }
 table! {
     /// A lease whose execution begins.
-    BegunRow in Begun { job_id: i64, attempts: i64, begun_at: i64, event: i64 }
+    BegunRow in Beginnings { job_id: i64, attempts: i64, begun_at: i64, event: i64 }
 }
 table! {
     /// What a job that is put back has been through.
@@ -132,7 +132,7 @@ pub(super) struct Batch {
     jobs: Jobs,
     readies: Readies,
     leases: Leases,
-    begun: Begun,
+    begun: Beginnings,
     progress: Progress,
     letters: Letters,
     ended: Ended,
@@ -160,7 +160,7 @@ impl Batch {
             jobs: Jobs::default(),
             readies: Readies::default(),
             leases: Leases::default(),
-            begun: Begun::default(),
+            begun: Beginnings::default(),
             progress: Progress::default(),
             letters: Letters::default(),
             ended: Ended::default(),

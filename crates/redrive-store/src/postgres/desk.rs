@@ -230,7 +230,8 @@ async fn serve(
     receiver.close();
     room.close().await;
     if let Some(told) = closed {
-        drop(told.send(()));
+        // Whoever closed the store need not wait for it.
+        let _told = told.send(());
     }
 }
 
@@ -287,9 +288,8 @@ async fn open(opening: Opening, shared: Shared) -> Result<Room, StoreError> {
 fn refused(address: &Address, fault: Fault) -> StoreError {
     let error = fault.into_error();
     match error.trouble() {
-        Trouble::Database(why) | Trouble::Unreachable(why) => {
-            Trouble::Open { path: address.location().into(), why: why.clone() }.into()
-        }
+        Trouble::Database(why) => Trouble::Open { path: address.location().into(), why: why.clone() }.into(),
+        Trouble::Unreachable(why) => Trouble::Unreachable(format!("{}: {why}", address.location())).into(),
         _ => error,
     }
 }
@@ -298,7 +298,7 @@ fn refused(address: &Address, fault: Fault) -> StoreError {
 fn operation_id() -> Result<String, Fault> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(|error| Fault::Final(Trouble::Database(error.to_string()).into()))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
 /// Counts somebody as busy while it lives.
@@ -467,7 +467,7 @@ impl Room {
             let tried = match self.pool.line().await {
                 Err(fault) => Err(Failed::from(fault)),
                 Ok(line) => {
-                    let tried = group.run(self, &line, &operation).await;
+                    let tried = Box::pin(group.run(self, &line, &operation)).await;
                     if let Err(Failed { fault: Fault::Lost(_), .. }) = &tried {
                         line.discard();
                     }
@@ -616,9 +616,7 @@ impl Room {
         learn(line, &self.memory, &lacking).await?;
         let (mut tx, ()) = Tx::begin(line, &self.memory, self.clock, Isolation::Moment, async {}).await?;
         if let Err(fault) = verb.run(&mut tx).await {
-            if let Err(error) = tx.abandon().await {
-                tracing::debug!(?error, "a transaction could not be undone, and ends with its connection");
-            }
+            tx.abandon().await;
             return Err(fault.into());
         }
         let number = tx.number();

@@ -1,6 +1,6 @@
 //! Enqueuing, for all callers of a group at once.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::batch::{JobRow, ProgressRow};
 use super::fault::Fault;
@@ -51,14 +51,14 @@ pub(super) async fn claim(
     let mut claims = Claims::default();
     let mut plain: i64 = 0;
     let (mut queues, mut keys): (Vec<i64>, Vec<String>) = (Vec::new(), Vec::new());
-    let mut seen: HashMap<Key, ()> = HashMap::new();
+    let mut seen: HashSet<Key> = HashSet::new();
     for new in calls.iter().flat_map(|call| &call.ask) {
         let Some(key) = &new.unique_key else {
             plain += 1;
             continue;
         };
         let (_, queue_id) = lane_numbers(&memory.borrow(), new)?;
-        if seen.insert((queue_id, key.clone()), ()).is_none() {
+        if seen.insert((queue_id, key.clone())) {
             queues.push(queue_id);
             keys.push(key.clone());
         }

@@ -132,13 +132,7 @@ impl Group {
         let taken = match applied {
             Ok(taken) => taken,
             Err(fault) => {
-                // The line goes back into the pool: it must not keep the transaction.
-                if let Err(error) = tx.abandon().await {
-                    tracing::debug!(
-                        ?error,
-                        "a transaction could not be undone, and ends with its connection"
-                    );
-                }
+                tx.abandon().await;
                 return Err(fault.into());
             }
         };

@@ -42,8 +42,6 @@ pub(super) struct Memory {
     texts: HashMap<i64, String>,
     lanes: HashMap<String, HashMap<String, i64>>,
     by_id: HashMap<i64, Lane>,
-    /// Numbers for jobs that were taken from the sequence and not given out.
-    numbers: Vec<i64>,
 }
 
 /// What an operation has to have a number for before its transaction begins.
@@ -113,22 +111,6 @@ impl Memory {
         self.lanes.entry(lane.queue.clone()).or_default().insert(lane.kind.clone(), lane.id);
         self.by_id.insert(lane.id, lane);
     }
-
-    /// A number for a new job.
-    pub(super) fn take_number(&mut self) -> Option<i64> {
-        self.numbers.pop()
-    }
-
-    pub(super) fn numbers_left(&self) -> usize {
-        self.numbers.len()
-    }
-
-    /// Numbers from the sequence, given out from the lowest on.
-    pub(super) fn keep_numbers(&mut self, mut numbers: Vec<i64>) {
-        numbers.append(&mut self.numbers);
-        numbers.sort_unstable_by(|a, b| b.cmp(a));
-        self.numbers = numbers;
-    }
 }
 
 /// Looks up or makes what is lacking, outside of any transaction.
@@ -159,13 +141,13 @@ pub(super) async fn learn(
                     found = line.first(sql!("lane_find"), key).await?;
                 }
                 let row = found.ok_or_else(|| Fault::Again(format!("the lane {queue}/{kind} is gone")))?;
-                let lane = Lane {
+                let found_lane = Lane {
                     id: column(&row, 0)?,
                     queue_id: column(&row, 1)?,
                     queue: queue.clone(),
                     kind: kind.clone(),
                 };
-                memory.borrow_mut().remember_lane(lane);
+                memory.borrow_mut().remember_lane(found_lane);
             }
         }
     }
@@ -177,14 +159,14 @@ pub(super) async fn learn_lanes(line: &Line, memory: &std::cell::RefCell<Memory>
     let rows = line.all(sql!("lane_list"), args![]).await?;
     let mut memory = memory.borrow_mut();
     for row in rows {
-        let lane = Lane {
+        let found_lane = Lane {
             id: column(&row, 0)?,
             queue_id: column(&row, 1)?,
             queue: column(&row, 2)?,
             kind: column(&row, 3)?,
         };
-        if !memory.by_id.contains_key(&lane.id) {
-            memory.remember_lane(lane);
+        if !memory.by_id.contains_key(&found_lane.id) {
+            memory.remember_lane(found_lane);
         }
     }
     Ok(())

@@ -32,7 +32,7 @@ pub(super) struct Held {
     caller_id: Option<String>,
     unique_key: Option<String>,
     rank: i64,
-    held_for: Option<i64>,
+    reserved_for: Option<i64>,
 }
 
 fn read(row: &Row) -> Result<Held, Fault> {
@@ -54,7 +54,7 @@ fn read(row: &Row) -> Result<Held, Fault> {
         caller_id: if flags & HAS_CALLER == 0 { None } else { column(row, 11)? },
         unique_key: if flags & HAS_UNIQUE_KEY == 0 { None } else { column(row, 12)? },
         rank: column(row, 13)?,
-        held_for: column(row, 14)?,
+        reserved_for: column(row, 14)?,
     })
 }
 
@@ -177,7 +177,7 @@ pub(super) fn settle_one(
         }
         Ending::Released { why } => {
             let detail = json!({ "data": { "why": why } }).to_string();
-            let back = Back { run_at: now, held_for: held.held_for.map(WorkerId), after };
+            let back = Back { run_at: now, held_for: held.reserved_for.map(WorkerId), after };
             uncounted(tx, now, held, "job_released", detail, &back)?
         }
         Ending::Cancelled { why, exit_code } => {

@@ -55,10 +55,17 @@ impl<'a> Tx<'a> {
         let opening =
             async { try_join(line.say(words), line.first(sql!("transaction_open"), args![])).await };
         let (opened, beside) = join(opening, beside).await;
-        let ((), row) = opened?;
-        let row = row.ok_or_else(|| Fault::corrupt("the store's own row is missing"))?;
-        let at = Timestamp::from_millis(column(&row, 0)?);
-        let (first_event, number): (i64, i64) = (column(&row, 1)?, column(&row, 2)?);
+        let read = opened.and_then(|((), row)| {
+            let row = row.ok_or_else(|| Fault::corrupt("the store's own row is missing"))?;
+            Ok((Timestamp::from_millis(column(&row, 0)?), column(&row, 1)?, column(&row, 2)?))
+        });
+        let (at, first_event, number) = match read {
+            Ok(read) => read,
+            Err(fault) => {
+                undo(line).await;
+                return Err(fault);
+            }
+        };
         let batch = Batch::new(Rc::clone(memory), first_event);
         Ok((Tx { line, memory: Rc::clone(memory), batch, clock, at, number }, beside))
     }
@@ -106,7 +113,14 @@ impl<'a> Tx<'a> {
     }
 
     /// Ends without a trace.
-    pub(super) async fn abandon(self) -> Result<(), Fault> {
-        self.line.say("ROLLBACK").await
+    pub(super) async fn abandon(self) {
+        undo(self.line).await;
+    }
+}
+
+/// The connection goes back to the others: it must not keep a transaction.
+async fn undo(line: &Line) {
+    if let Err(fault) = line.say("ROLLBACK").await {
+        tracing::debug!(?fault, "a transaction could not be undone, and ends with its connection");
     }
 }

@@ -62,10 +62,10 @@ pub(super) async fn watch(room: Rc<Room>) {
 
 /// Opens an ear for others' news. Whether it hears is found out by a word to ourselves.
 async fn listen(room: &Rc<Room>, hears: &Rc<Cell<bool>>) -> Option<Line> {
-    let (weak, heard) = (Rc::downgrade(room), Rc::clone(hears));
+    let (weak, told) = (Rc::downgrade(room), Rc::clone(hears));
     let store = room.store_id.to_string();
     let on_news = move |about: &str| {
-        heard.set(true);
+        told.set(true);
         if about == store
             && let Some(room) = weak.upgrade()
         {
@@ -158,7 +158,7 @@ pub(super) async fn fold(room: Rc<Room>) {
     while !room.is_closing() {
         tokio::time::sleep(BETWEEN_FOLDS).await;
         if room.to_fold.replace(false) {
-            room.add_up(rounds % ROUNDS_BETWEEN_FORGETTING == 0).await;
+            room.add_up(rounds.is_multiple_of(ROUNDS_BETWEEN_FORGETTING)).await;
             rounds += 1;
         }
     }
