@@ -384,6 +384,10 @@ impl Room {
             }
         }
         *parked = staying;
+        // Whoever does not wait does not hear of new lanes either.
+        if group.leases.iter().any(|call| call.request.wait.is_zero()) {
+            self.lanes_are_stale.set(true);
+        }
         for call in &mut group.leases {
             // The store is looked into for whoever does not wait, and where something may be due.
             call.looked = call.request.wait.is_zero() || !is_idle(call);
