@@ -29,6 +29,7 @@ mod status;
 mod store;
 mod take;
 mod texts;
+mod tls;
 mod tx;
 mod verb;
 mod watch;
