@@ -70,7 +70,19 @@ impl LeaseCall {
         let (reply, answer) = oneshot::channel();
         let arrived = Instant::now();
         let until = arrived + request.wait.min(Duration::from_hours(1));
-        (LeaseCall { now, arrived, until, request, leased: Vec::new(), looked: false, waited: false, reply }, answer)
+        (
+            LeaseCall {
+                now,
+                arrived,
+                until,
+                request,
+                leased: Vec::new(),
+                looked: false,
+                waited: false,
+                reply,
+            },
+            answer,
+        )
     }
 
     /// The caller's own clock. For one that has waited, the whole milliseconds that passed are added: not a part of one, so
