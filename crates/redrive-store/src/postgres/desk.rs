@@ -16,7 +16,7 @@ use tokio::task::LocalSet;
 use super::fault::Fault;
 use super::group::{Committed, Failed, Group};
 use super::housekeeping::{Fold, Folded};
-use super::line::{args, column};
+use super::line::{Line, args, column};
 use super::memory::{EVENT_TYPES, Memory, Need, learn, learn_lanes};
 use super::migrate;
 use super::open::Address;
@@ -307,6 +307,17 @@ fn operation_id() -> Result<String, Fault> {
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
+/// Whether the transaction of this number and operation was committed; nothing while it is under way. In this order, and as two
+/// statements: what ended before the second one began is seen by it.
+async fn outcome(line: &Line, operation: &str, number: i64) -> Result<Option<bool>, Fault> {
+    let row = line.first(sql!("operation_under_way"), args![number]).await?;
+    let row = row.ok_or_else(|| Fault::corrupt("a question without an answer"))?;
+    if column(&row, 0)? {
+        return Ok(None);
+    }
+    Ok(Some(line.first(sql!("operation_find"), args![operation]).await?.is_some()))
+}
+
 /// Counts somebody as busy while it lives.
 struct Busy<'a>(&'a Room);
 
@@ -532,18 +543,16 @@ impl Room {
         loop {
             let asked = async {
                 let line = self.pool.line().await?;
-                let found = line.first(sql!("operation_find"), args![operation, number]).await;
-                if let Err(Fault::Lost(_)) = &found {
+                let known = outcome(&line, operation, number).await;
+                if let Err(Fault::Lost(_)) = &known {
                     line.discard();
                 }
-                let row = found?.ok_or_else(|| Fault::corrupt("a question without an answer"))?;
-                Ok::<(bool, bool), Fault>((column(&row, 0)?, column(&row, 1)?))
+                known
             };
             let fault = match asked.await {
-                Ok((_, true)) => return Ok(true),
-                Ok((false, false)) => return Ok(false),
+                Ok(Some(committed)) => return Ok(committed),
                 // The server has not noticed yet that we are gone.
-                Ok((true, false)) => Fault::Lost("a transaction of ours is still under way".to_owned()),
+                Ok(None) => Fault::Lost("a transaction of ours is still under way".to_owned()),
                 Err(fault) => fault,
             };
             if let Fault::Lost(words) | Fault::Again(words) = &fault {
@@ -612,12 +621,7 @@ impl Room {
         }
     }
 
-    async fn try_verb(
-        &self,
-        line: &super::line::Line,
-        verb: &mut dyn AnyVerb,
-        operation: &str,
-    ) -> Result<(), Failed> {
+    async fn try_verb(&self, line: &Line, verb: &mut dyn AnyVerb, operation: &str) -> Result<(), Failed> {
         let lacking = self.memory.borrow().lacks(verb.needs());
         learn(line, &self.memory, &lacking).await?;
         let (mut tx, ()) =
@@ -657,6 +661,7 @@ impl Room {
                     let epoch = line.first(sql!("key_epoch_read"), args![]).await?;
                     let epoch = epoch.ok_or_else(|| Fault::corrupt("the store's own row is missing"))?;
                     let seals = seals(&line, &self.keeper, column(&epoch, 0)?).await?;
+                    line.allow(question.may_take());
                     let answered = question.ask(&line, &self.memory, &seals).await;
                     line.say("COMMIT").await?;
                     answered

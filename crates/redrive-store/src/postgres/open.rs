@@ -38,6 +38,11 @@ impl Address {
         let (mode, trust) = security(mode.as_deref(), roots).map_err(&refuse)?;
         let tls = Tls::new(&trust).map_err(&refuse)?;
         config.ssl_mode(mode).connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(Duration::from_secs(30));
+        // A machine that is gone while we wait for its answer is noticed within half a minute.
+        config
+            .keepalives_idle(Duration::from_secs(10))
+            .keepalives_interval(Duration::from_secs(5))
+            .keepalives_retries(4);
         // Never a decision from a replica: it may be behind.
         if config.get_target_session_attrs() == TargetSessionAttrs::Any {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);

@@ -121,6 +121,10 @@ impl History {
 
     /// What callers were told holds: nothing is lost, nothing is there twice, and no success was acknowledged twice.
     pub(crate) fn must_bear_out(&self, told: &Told) {
+        let mut successes = told.succeeded.clone();
+        successes.sort();
+        let twice: Vec<_> = successes.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+        assert!(twice.is_empty(), "acknowledged as a success twice: {twice:?}");
         let lost = self.lost(told);
         assert!(lost.is_empty(), "{} acknowledged and lost: {:?}", lost.len(), &lost[..lost.len().min(20)]);
     }
@@ -142,11 +146,7 @@ impl History {
             .filter(|(caller, id)| by_caller.get(caller.as_str()).is_none_or(|jobs| jobs[0] != **id))
             .map(|(caller, id)| format!("{caller} as {id}"))
             .collect();
-        let mut successes = told.succeeded.clone();
-        successes.sort();
-        let twice: Vec<_> = successes.windows(2).filter(|pair| pair[0] == pair[1]).collect();
-        assert!(twice.is_empty(), "acknowledged as a success twice: {twice:?}");
-        for job in &successes {
+        for job in &told.succeeded {
             let succeeded = self.jobs.get(job).into_iter().flatten();
             if !succeeded.into_iter().any(|event| event.event_type == "attempt_succeeded") {
                 lost.push(format!("the success of {job}"));
