@@ -9,6 +9,7 @@ mod check;
 mod dead_letter;
 mod desk;
 mod enqueue;
+mod enqueue_in;
 mod event;
 mod fault;
 mod group;
@@ -33,6 +34,8 @@ mod verb;
 mod watch;
 mod wheres;
 mod worker;
+
+pub use enqueue_in::enqueue_in;
 
 use crate::error::StoreError;
 use desk::{Handle, Opening};

@@ -1,0 +1,2 @@
+-- For who enqueues inside another transaction, which may have begun long ago.
+SELECT s.store_id, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, s.sealed FROM redrive.store s
