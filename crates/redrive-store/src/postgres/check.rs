@@ -5,10 +5,12 @@ use std::cell::RefCell;
 use super::fault::Fault;
 use super::line::{Line, args, column};
 use super::memory::Memory;
+use super::reseal;
 use super::texts::sql;
 use super::verb::Question;
 use crate::check::{CheckReport, Violation};
 use crate::error::Trouble;
+use crate::seal::Seals;
 
 /// Name and query of each invariant. A query answers one line of text per thing that breaks it.
 const INVARIANTS: &[(&str, &str)] = &[
@@ -34,7 +36,7 @@ pub(super) struct Check;
 impl Question for Check {
     type Answer = CheckReport;
 
-    async fn ask(&self, line: &Line, _: &RefCell<Memory>) -> Result<CheckReport, Fault> {
+    async fn ask(&self, line: &Line, _: &RefCell<Memory>, seals: &Seals) -> Result<CheckReport, Fault> {
         let mut report = CheckReport::default();
         for (name, query) in INVARIANTS {
             report.checked.push((*name).to_owned());
@@ -54,6 +56,13 @@ impl Question for Check {
                     break;
                 }
                 Err(fault) => return Err(fault),
+            }
+        }
+        if seals.current().is_some() {
+            let name = "every sealed value opens";
+            report.checked.push(name.to_owned());
+            for what in reseal::unsealable(line, seals, TOLD).await? {
+                report.violations.push(Violation { invariant: name.to_owned(), what });
             }
         }
         Ok(report)

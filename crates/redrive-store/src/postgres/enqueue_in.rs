@@ -2,7 +2,9 @@
 //!
 //! The connection is the caller's, so nothing is kept between calls: names, lanes and numbers come from this transaction.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use tokio_postgres::{Row, Transaction};
 
@@ -12,10 +14,11 @@ use super::batch::{
 use super::fault::Fault;
 use super::line::{Arg, args, column};
 use super::texts::{adapt, sql, storable};
-use crate::error::{StoreError, Trouble};
+use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::JobId;
 use crate::job::{Enqueued, NewJob, validate};
+use crate::seal::{Cell, Keeper, KeyRow, Seals};
 use crate::time::{Timestamp, whole_millis};
 
 /// Enqueues inside the caller's transaction on the database that the store is in. `schema` is the store's, usually
@@ -23,7 +26,9 @@ use crate::time::{Timestamp, whole_millis};
 ///
 /// Workers hear of the jobs when the transaction commits. A queue, a kind or a source that is new is taken for others, too,
 /// until then: whoever names the same for the first time waits for the end of this transaction, as does whoever wants the
-/// same unique key.
+/// same unique key. An encrypted store is refused, since no key is at hand here: use [`Postgres::enqueue_in`].
+///
+/// [`Postgres::enqueue_in`]: super::Postgres::enqueue_in
 ///
 /// ```no_run
 /// # async fn example(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -43,17 +48,35 @@ pub async fn enqueue_in(
     jobs: &[NewJob],
 ) -> Result<Vec<Enqueued>, StoreError> {
     validate(jobs)?;
-    if jobs.is_empty() {
-        return Ok(Vec::new());
-    }
     let guest = Guest { transaction, schema };
-    guest.enqueue(now, jobs).await.map_err(Fault::into_error)
+    let store = guest.store().await.map_err(Fault::into_error)?;
+    guest.enqueue(&Keeper::new(None, store.id.cast_unsigned()), &store, now, jobs).await
+}
+
+pub(super) async fn enqueue_with(
+    keeper: &Keeper,
+    transaction: &Transaction<'_>,
+    schema: &str,
+    now: Timestamp,
+    jobs: &[NewJob],
+) -> Result<Vec<Enqueued>, StoreError> {
+    validate(jobs)?;
+    let guest = Guest { transaction, schema };
+    let store = guest.store().await.map_err(Fault::into_error)?;
+    guest.enqueue(keeper, &store, now, jobs).await
 }
 
 /// Somebody else's transaction.
 struct Guest<'a> {
     transaction: &'a Transaction<'a>,
     schema: &'a str,
+}
+
+/// What the store says of itself, and the time.
+struct Store {
+    id: i64,
+    now: Timestamp,
+    key_epoch: i64,
 }
 
 /// A lane's number and its queue's.
@@ -72,15 +95,51 @@ impl Guest<'_> {
         Ok(())
     }
 
-    async fn enqueue(&self, callers_now: Timestamp, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Fault> {
+    async fn store(&self) -> Result<Store, Fault> {
+        // The transaction's own number comes first: whoever reads an old key has a number from before the new one.
+        self.run(sql!("transaction_number"), args![]).await?;
         let rows = self.all(sql!("store_now"), args![]).await?;
         let row = rows.first().ok_or_else(|| Fault::corrupt("the store's own row is missing"))?;
-        let (store_id, now): (i64, i64) = (column(row, 0)?, column(row, 1)?);
-        if column(row, 2)? {
-            let why = "this store is encrypted: enqueue through the store, which has the key".to_owned();
-            return Err(Fault::Final(Trouble::Database(why).into()));
+        let now = Timestamp::from_millis(column(row, 1)?);
+        Ok(Store { id: column(row, 0)?, now, key_epoch: column(row, 2)? })
+    }
+
+    /// The keys that hold. Refuses a store whose keys we do not have.
+    async fn seals(&self, keeper: &Keeper, epoch: i64) -> Result<Arc<Seals>, Fault> {
+        if let Some(seals) = keeper.known(epoch) {
+            return Ok(seals);
         }
-        let now = Timestamp::from_millis(now);
+        let rows = self.all(sql!("seal_key_list"), args![]).await?;
+        let read = |row: &Row| Ok(KeyRow { key_id: column(row, 0)?, proof: column(row, 1)? });
+        let rows: Vec<KeyRow> = rows.iter().map(read).collect::<Result<_, Fault>>()?;
+        Ok(keeper.learn(epoch, &rows)?)
+    }
+
+    async fn enqueue(
+        &self,
+        keeper: &Keeper,
+        store: &Store,
+        callers_now: Timestamp,
+        jobs: &[NewJob],
+    ) -> Result<Vec<Enqueued>, StoreError> {
+        let enqueued = async {
+            let seals = self.seals(keeper, store.key_epoch).await?;
+            self.add(&seals, store, callers_now, jobs).await
+        };
+        enqueued.await.map_err(Fault::into_error)
+    }
+
+    async fn add(
+        &self,
+        seals: &Seals,
+        store: &Store,
+        callers_now: Timestamp,
+        jobs: &[NewJob],
+    ) -> Result<Vec<Enqueued>, Fault> {
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let now = store.now;
         let ahead = now.millis().saturating_sub(callers_now.millis());
         let by_our_clock = |time: Timestamp| Timestamp::from_millis(time.millis().saturating_add(ahead));
         let lanes = self.lanes(jobs).await?;
@@ -102,12 +161,12 @@ impl Guest<'_> {
                 type_id: sources["job_enqueued"],
                 event,
             };
-            rows.push(new, &numbers, now, run_at, new.deadline_at.map(by_our_clock));
+            rows.push(seals, new, &numbers, now, run_at, new.deadline_at.map(by_our_clock))?;
             event += 1;
         }
         self.write(&rows).await?;
-        let channel = store_id.to_string();
-        self.run(sql!("notify"), args![channel]).await?;
+        let told = store.id.to_string();
+        self.run(sql!("notify"), args![told]).await?;
         Ok(ids)
     }
 
@@ -246,25 +305,27 @@ struct Rows {
 impl Rows {
     fn push(
         &mut self,
+        seals: &Seals,
         new: &NewJob,
         numbers: &Numbers,
         now: Timestamp,
         run_at: Timestamp,
         deadline_at: Option<Timestamp>,
-    ) {
+    ) -> Result<(), Fault> {
         let &Numbers { id: JobId(id), lane_id, source_id, type_id, event } = numbers;
         let (at, run_at, rank) = (now.millis(), run_at.millis(), -i64::from(new.priority));
+        let overrides = new.overrides.as_deref().map(storable);
         self.jobs.push(JobRow {
             id,
             lane_id,
-            payload: new.payload.clone(),
+            payload: seals.seal_bytes(Cell::JobPayload, id, &new.payload)?.into_owned(),
             enqueued_at: at,
             run_at,
             rank,
             source_id,
             event,
             policy: new.policy.clone(),
-            overrides: new.overrides.as_deref().map(storable),
+            overrides: seals.seal_some(Cell::JobOverrides, id, overrides.as_deref())?.map(Cow::into_owned),
             caller_id: new.caller_id.clone(),
             idempotency_key: new.idempotency_key.clone(),
             unique_key: new.unique_key.clone(),
@@ -312,6 +373,7 @@ impl Rows {
         let place = new.held_for.map_or(lane_id, |worker| -worker.0);
         self.readies.push(ReadyRow { lane_id: place, rank, run_at, job_id: id });
         *self.ready.entry(lane_id).or_default() += 1;
+        Ok(())
     }
 
     fn deltas(&self) -> Deltas {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::operation::{Call, Heartbeat, LeaseAnswer, LeaseCall, Op};
 use super::tx::Clock;
 use super::verb::{Answered, Question, Verb, question, verb};
-use super::{Postgres, check, dead_letter, event, housekeeping, job, lease, status, worker};
+use super::{Postgres, check, dead_letter, event, housekeeping, job, lease, reseal, status, worker};
 use crate::dead_letter::{DeadLetter, DeadLetters, LetterFilter, Redriven};
 use crate::error::{StoreError, Trouble};
 use crate::event::{Aside, Event, EventFilter, EventId, Events, ImportedEvent, NewEvent, Scrap};
@@ -17,7 +17,7 @@ use crate::settle::{Settled, Settlement};
 use crate::status::StoreStatus;
 use crate::time::Timestamp;
 use crate::worker::{WorkerPresence, Workers};
-use crate::{Answer, CheckReport, Housekeeping, Pruned};
+use crate::{Answer, CheckReport, Housekeeping, Pruned, Resealed};
 
 /// How often the stream is looked at for whoever follows it.
 const LOOK_FOR_EVENTS: Duration = Duration::from_millis(100);
@@ -256,6 +256,10 @@ impl Housekeeping for Postgres {
         limit: u32,
     ) -> Answer<'_, Pruned> {
         Box::pin(self.write(housekeeping::Prune { now, events_before, letters_before, limit }))
+    }
+
+    fn reseal(&self, now: Timestamp, limit: u32) -> Answer<'_, Resealed> {
+        Box::pin(self.write(reseal::Reseal { now, limit }))
     }
 
     fn close(&self) -> Answer<'_, ()> {

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use redrive_store::{Sqlite, SqliteOptions, Store};
+use redrive_store::{KeyRing, Sqlite, SqliteOptions, Store};
 
 type Opening = Pin<Box<dyn Future<Output = Arc<dyn Store>> + Send>>;
 
@@ -31,10 +31,21 @@ impl Given {
 
 /// The embedded store; never absent.
 pub(crate) async fn sqlite() -> Option<Given> {
+    sqlite_with(SqliteOptions::default()).await
+}
+
+/// R-D7: encrypted, a store does all the same.
+pub(crate) async fn sqlite_sealed() -> Option<Given> {
+    let key = KeyRing::generate("conformance").unwrap();
+    let keys = Some(KeyRing::parse("conformance", &key).unwrap());
+    sqlite_with(SqliteOptions { keys, ..SqliteOptions::default() }).await
+}
+
+async fn sqlite_with(options: SqliteOptions) -> Option<Given> {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("redrive.db");
     let open = move || {
-        let store = Arc::new(Sqlite::open(&path, SqliteOptions::default()).unwrap()) as Arc<dyn Store>;
+        let store = Arc::new(Sqlite::open(&path, options.clone()).unwrap()) as Arc<dyn Store>;
         Box::pin(async { store }) as Opening
     };
     Some(Given::with(Some(home), open).await)

@@ -129,3 +129,4 @@ macro_rules! suite {
 }
 
 suite!(sqlite);
+suite!(sqlite_sealed);
