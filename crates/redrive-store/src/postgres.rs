@@ -9,6 +9,7 @@ mod check;
 mod dead_letter;
 mod desk;
 mod enqueue;
+mod enqueue_in;
 mod event;
 mod fault;
 mod group;
@@ -36,8 +37,12 @@ mod watch;
 mod wheres;
 mod worker;
 
+pub use enqueue_in::enqueue_in;
+
 use crate::error::StoreError;
-use crate::seal::KeyRing;
+use crate::job::{Enqueued, NewJob};
+use crate::seal::{Keeper, KeyRing};
+use crate::time::Timestamp;
 use desk::{Handle, Opening};
 use open::Address;
 use tx::Clock;
@@ -68,7 +73,9 @@ pub struct Postgres {
     desk: Handle,
     store_id: u64,
     location: String,
+    schema: String,
     clock: Clock,
+    keeper: Keeper,
 }
 
 impl std::fmt::Debug for Postgres {
@@ -82,17 +89,29 @@ impl Postgres {
     /// may be named, and the one that takes writes is used.
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Postgres, StoreError> {
         let address = Address::parse(url, options.schema.as_deref())?;
-        let location = address.location();
+        let (location, schema) = (address.location(), address.schema().to_owned());
         let clock = if options.caller_clock { Clock::Caller } else { Clock::Database };
         let opening = Opening {
             address,
             create: options.create,
             clock,
             connections: options.connections,
-            keys: options.keys,
+            keys: options.keys.clone(),
         };
         let (desk, store_id) = Handle::open(opening).await?;
-        Ok(Postgres { desk, store_id: store_id.cast_unsigned(), location, clock })
+        let store_id = store_id.cast_unsigned();
+        let keeper = Keeper::new(options.keys, store_id);
+        Ok(Postgres { desk, store_id, location, schema, clock, keeper })
+    }
+
+    /// Enqueues inside the caller's own transaction, as [`enqueue_in`] does, in a store that may be encrypted.
+    pub async fn enqueue_in(
+        &self,
+        transaction: &tokio_postgres::Transaction<'_>,
+        now: Timestamp,
+        jobs: &[NewJob],
+    ) -> Result<Vec<Enqueued>, StoreError> {
+        enqueue_in::enqueue_with(&self.keeper, transaction, &self.schema, now, jobs).await
     }
 
     /// The schema that this redrive writes.
