@@ -73,7 +73,8 @@ fn open(path: &Path, when_missing: WhenMissing, stage: &Stage<'_>) -> Result<Ope
         let unwritable = |source| Trouble::Unwritable { path: folder.to_owned(), source };
         std::fs::create_dir_all(folder).map_err(unwritable)?;
     }
-    let store = Sqlite::open(path, SqliteOptions { create, ..SqliteOptions::default() })
+    let keys = stage.settings.keys(&stage.cwd)?;
+    let store = Sqlite::open(path, SqliteOptions { create, keys, ..SqliteOptions::default() })
         .map_err(|error| Trouble::Opening { path: path.to_owned(), error })?;
     Ok(Opened { store: Arc::new(store), runtime, now: Timestamp::from_system(stage.now) })
 }
