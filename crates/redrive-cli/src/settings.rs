@@ -7,6 +7,8 @@
 mod config_file;
 mod store_place;
 
+pub(crate) use store_place::StorePlace;
+
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -193,9 +195,9 @@ impl Settings {
         &self.config.origin
     }
 
-    /// The file of the store.
-    pub(crate) fn store_path(&self, cwd: &Path) -> Result<PathBuf, Trouble> {
-        store_place::path(&self.store.value, cwd)
+    /// Where the store is.
+    pub(crate) fn store_place(&self, cwd: &Path) -> Result<StorePlace, Trouble> {
+        store_place::place(&self.store.value, cwd)
     }
 
     /// The policy that a flag names, or the one that holds when none is named.

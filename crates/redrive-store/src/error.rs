@@ -14,9 +14,21 @@ impl StoreError {
         &self.0
     }
 
+    /// Whether nobody knows if it was done. Doing it again is safe only for what can be done twice.
+    pub fn outcome_is_unknown(&self) -> bool {
+        matches!(self.trouble(), Trouble::UnknownOutcome(_))
+    }
+
     /// Whether the same call may succeed later, with nothing done in between but waiting or making room.
     pub fn may_pass(&self) -> bool {
-        matches!(self.trouble(), Trouble::Busy { .. } | Trouble::Full | Trouble::Overloaded)
+        matches!(
+            self.trouble(),
+            Trouble::Busy { .. }
+                | Trouble::Full
+                | Trouble::Overloaded
+                | Trouble::Unreachable(_)
+                | Trouble::Contended(_)
+        )
     }
 }
 
@@ -88,6 +100,15 @@ pub enum Trouble {
     /// The disk failed under a write. What was not acknowledged may or may not be there; nothing more is written.
     #[error("the disk failed, and this process writes no more: {0}")]
     Broken(String),
+    /// The database does not answer, and we have tried for as long as we may. Nothing was written.
+    #[error("the database cannot be reached: {0}")]
+    Unreachable(String),
+    /// The database went away while it committed, and did not come back in time.
+    #[error("the database went away while it committed: whether this was written is not known: {0}")]
+    UnknownOutcome(String),
+    /// The database undid our transactions for others' sake, again and again.
+    #[error("the database is contended: {0}")]
+    Contended(String),
     /// Too much waits to be written.
     #[error("too many writes are waiting")]
     Overloaded,
@@ -97,9 +118,41 @@ pub enum Trouble {
     /// A value that cannot be stored.
     #[error("{0}")]
     Refused(Refusal),
+    /// The store is encrypted, and its key was not given.
+    #[error("the store is encrypted with key `{key}`, which was not given{}", listed(given))]
+    KeyMissing {
+        /// The id of the key.
+        key: String,
+        /// The ids of those that were given.
+        given: Vec<String>,
+    },
+    /// A key has the right name and is another one.
+    #[error("the key given as `{key}` is not the one that the store was encrypted with")]
+    WrongKey {
+        /// The id of the key.
+        key: String,
+    },
+    /// A sealed value was changed, or moved from where it belongs.
+    #[error("{cell} of row {row} cannot be decrypted: it was changed, or it belongs somewhere else")]
+    Unsealable {
+        /// Table and column.
+        cell: &'static str,
+        /// The row.
+        row: i64,
+    },
+    /// A store is to be sealed, and there is no key to seal it with.
+    #[error("there is no key to encrypt the store with")]
+    NoKey,
+    /// The system gives no random numbers, without which nothing is encrypted.
+    #[error("the system gives no random numbers: {0}")]
+    NoChance(String),
     /// Something that should not happen.
     #[error("the database said: {0}")]
     Database(String),
+}
+
+fn listed(given: &[String]) -> String {
+    if given.is_empty() { String::new() } else { format!(" (given: {})", given.join(", ")) }
 }
 
 /// Why a value is not taken.

@@ -243,3 +243,17 @@ pub trait Jobs: Send + Sync {
     /// Whether any job of these queues (empty: all) and kinds (empty: all) waits, is scheduled or is leased.
     fn unfinished(&self, queues: Vec<String>, kinds: Vec<String>) -> Answer<'_, bool>;
 }
+
+/// Whether these jobs can be enqueued by one call.
+pub(crate) fn validate(jobs: &[NewJob]) -> Result<(), StoreError> {
+    few_enough(jobs.len())?;
+    jobs.iter().try_for_each(NewJob::validate)
+}
+
+/// One call is one transaction, in which nobody else gets a turn: it must not be without bounds.
+pub(crate) fn few_enough(count: usize) -> Result<(), StoreError> {
+    if count > MAX_BATCH {
+        return Err(Trouble::Refused(Refusal::TooMany { count, most: MAX_BATCH }).into());
+    }
+    Ok(())
+}

@@ -68,6 +68,13 @@ impl Timestamp {
 }
 
 /// The date that lies so many days after 1970-01-01. Years are counted from March, so that a leap day ends one.
+/// Whole milliseconds for a column; half of one is one, so that a timeout is never none. "For ever" is an age of the
+/// world: any more, added to a time in SQL, would overflow.
+pub(crate) fn whole_millis(duration: Duration) -> i64 {
+    const FOR_EVER: i64 = i64::MAX / 4;
+    i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(FOR_EVER).min(FOR_EVER)
+}
+
 fn civil_of_days(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);

@@ -1,6 +1,6 @@
 -- Jobs, leases, dead letters and the event stream.
 --
--- A job's own row never changes. What changes is where its id stands: in `ready`, in `lease` or in `dead_letter`,
+-- A job's own row never changes, unless it is sealed with another key. What changes is where its id stands: in `ready`, in `lease` or in `dead_letter`,
 -- in exactly one of them while it lives, and in `ended` afterwards. A job that succeeds at once therefore costs a few
 -- appends and deletes, however large its payload is.
 -- Times are milliseconds since 1970 in UTC. Names that repeat are interned.
@@ -13,9 +13,27 @@ CREATE TABLE store (
     next_event    INTEGER NOT NULL,
     events        INTEGER NOT NULL,            -- how many there are
     failed_events INTEGER NOT NULL,            -- work that finally failed without a letter
-    pruned_to     INTEGER NOT NULL             -- how far the last round of pruning looked
+    pruned_to     INTEGER NOT NULL,            -- how far the last round of pruning looked
+    key_epoch     INTEGER NOT NULL             -- grows when a key comes, takes over or goes
 );
-INSERT INTO store VALUES (1, random(), 1, 1, 0, 0, 0);
+INSERT INTO store VALUES (1, random(), 1, 1, 0, 0, 0, 0);
+
+-- The keys that cells of this store are sealed with; none: nothing is sealed. The newest seals, the others only open.
+CREATE TABLE seal_key (
+    number INTEGER PRIMARY KEY,                -- in the order in which they took over
+    key_id TEXT NOT NULL UNIQUE,
+    proof  TEXT NOT NULL,                      -- a known text, sealed: it opens with the right key only
+    since  INTEGER NOT NULL
+);
+
+-- One row while cells are being sealed anew: how far that has come.
+CREATE TABLE reseal (
+    one     INTEGER PRIMARY KEY CHECK (one = 1),
+    key_id  TEXT NOT NULL,                     -- the key that everything is to be under
+    step    INTEGER NOT NULL,                  -- which table
+    reached INTEGER NOT NULL,                  -- up to which row of it
+    cells   INTEGER NOT NULL                   -- sealed anew so far
+);
 
 CREATE TABLE name (
     id   INTEGER PRIMARY KEY,
@@ -181,7 +199,9 @@ CREATE TABLE event (
     importance  INTEGER,                       -- absent: 3
     hypothesis  TEXT,
     caller_id   TEXT,
-    detail      TEXT                           -- the rest, as JSON; absent when the columns say it all
+    tags        TEXT,                          -- a JSON array of texts; absent when there are none
+    imported_at INTEGER,                       -- when it came from elsewhere; it is kept from then on
+    detail      TEXT                           -- the rest, as JSON, sealed where there is a key; absent when the columns say it all
 );
 CREATE INDEX event_caller ON event (caller_id, seq) WHERE caller_id IS NOT NULL;
 CREATE INDEX event_hypothesis ON event (hypothesis, seq) WHERE hypothesis IS NOT NULL;
@@ -195,6 +215,7 @@ CREATE TABLE event_alias (
     event_id TEXT PRIMARY KEY,
     seq      INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE INDEX event_alias_seq ON event_alias (seq);
 
 -- Lines that could not be read by an import, kept as they were.
 CREATE TABLE aside (

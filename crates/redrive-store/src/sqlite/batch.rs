@@ -5,6 +5,7 @@
 //! and `enqueue_in` runs one inside somebody else's.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use redrive_policy::{Cause, Class};
@@ -15,6 +16,8 @@ use super::statements::{Prepared, Statements};
 use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId};
+use crate::row::EventRow;
+use crate::seal::{Cell, KeyRow, Seals};
 use crate::time::Timestamp;
 
 /// How many plain events are written at once.
@@ -33,6 +36,8 @@ pub(super) struct Memory {
     pub(super) lanes_seen: u64,
     /// The sequences after our last commit; only true while nobody else has written.
     sequences: Option<(i64, i64)>,
+    /// The keys' epoch at the same moment.
+    key_epoch: i64,
     /// Lanes with nothing due, and when that may change. Only true while nobody else has written.
     pub(super) idle: HashMap<i64, Option<Instant>>,
 }
@@ -75,31 +80,14 @@ pub(super) struct LaneDelta {
     pub(super) discarded: i64,
 }
 
-/// An event as a row.
-#[derive(Debug, Default)]
-pub(super) struct EventRow<'a> {
-    pub(super) type_id: i64,
-    pub(super) source_id: i64,
-    pub(super) status: Option<EventStatus>,
-    pub(super) job: Option<JobId>,
-    pub(super) lane_id: Option<i64>,
-    pub(super) parent: Option<i64>,
-    pub(super) attempt: Option<i64>,
-    pub(super) retries: Option<i64>,
-    pub(super) max_retries: Option<i64>,
-    pub(super) latency_ms: Option<i64>,
-    pub(super) exit_code: Option<i32>,
-    pub(super) importance: Option<u8>,
-    pub(super) hypothesis: Option<&'a str>,
-    pub(super) caller_id: Option<&'a str>,
-    pub(super) detail: Option<String>,
-}
-
 pub(super) struct Batch<'a, 'c> {
     statements: &'a Statements<'c>,
     pub(super) memory: &'a mut Memory,
     sequences: (i64, i64),
     read: (i64, i64),
+    /// The keys that hold in this transaction, and since when.
+    pub(super) seals: Arc<Seals>,
+    key_epoch: i64,
     lanes: Vec<(i64, LaneDelta)>,
     dead: Vec<(Cause, i64)>,
     /// Plain events that are not written yet.
@@ -116,17 +104,23 @@ impl<'a, 'c> Batch<'a, 'c> {
         statements: &'a Statements<'c>,
         memory: &'a mut Memory,
     ) -> Result<Batch<'a, 'c>, StoreError> {
-        let read = if let Some(known) = memory.sequences {
-            known
+        let (read, key_epoch) = if let Some(known) = memory.sequences {
+            (known, memory.key_epoch)
         } else {
             let mut statement = statements.get(sql!("sequences_read"))?;
-            statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            statement.query_row([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?
+        };
+        let seals = match statements.keeper().known(key_epoch) {
+            Some(seals) => seals,
+            None => statements.keeper().learn(key_epoch, &key_rows(statements)?)?,
         };
         Ok(Batch {
             statements,
             memory,
             sequences: read,
             read,
+            seals,
+            key_epoch,
             lanes: Vec::new(),
             dead: Vec::new(),
             plain_events: Vec::with_capacity(EIGHT),
@@ -160,9 +154,24 @@ impl<'a, 'c> Batch<'a, 'c> {
             )?;
         }
         self.memory.sequences = Some(self.sequences);
+        self.memory.key_epoch = self.key_epoch;
         for lane in &self.readied {
             self.memory.idle.remove(lane);
         }
+        Ok(())
+    }
+
+    /// The keys of the store, the oldest first.
+    pub(super) fn keys(&self) -> Result<Vec<KeyRow>, StoreError> {
+        key_rows(self.statements)
+    }
+
+    /// The keys were changed in this transaction: what follows in it is sealed with the newest one, and everybody else looks
+    /// again before their next one.
+    pub(super) fn change_keys(&mut self) -> Result<(), StoreError> {
+        self.run(sql!("key_epoch_next"), [])?;
+        self.key_epoch += 1;
+        self.seals = Arc::new(self.statements.keeper().seals(&self.keys()?)?);
         Ok(())
     }
 
@@ -225,16 +234,19 @@ impl<'a, 'c> Batch<'a, 'c> {
         // A letter is counted as a letter; what failed without one is counted here.
         self.failed_events += i64::from(status == EventStatus::Failed);
         let plain = row.detail.is_none()
+            && row.tags.is_none()
+            && row.imported_at.is_none()
             && row.exit_code.is_none()
             && row.caller_id.is_none()
             && row.hypothesis.is_none()
             && row.importance.is_none();
+        let type_id = self.name(row.event_type)?;
         let (job, status) = (row.job.map(|job| job.0), status as i64);
         if plain {
             self.plain_events.push([
                 Some(seq),
                 Some(at.millis()),
-                Some(row.type_id),
+                Some(type_id),
                 Some(row.source_id),
                 Some(status),
                 job,
@@ -249,12 +261,13 @@ impl<'a, 'c> Batch<'a, 'c> {
                 self.write_events()?;
             }
         } else {
+            let detail = self.seals.seal_some(Cell::EventDetail, seq, row.detail.as_deref())?;
             self.run(
                 sql!("event_insert"),
                 params![
                     seq,
                     at.millis(),
-                    row.type_id,
+                    type_id,
                     row.source_id,
                     status,
                     job,
@@ -268,7 +281,9 @@ impl<'a, 'c> Batch<'a, 'c> {
                     row.importance,
                     row.hypothesis,
                     row.caller_id,
-                    row.detail
+                    row.tags,
+                    row.imported_at,
+                    detail
                 ],
             )?;
         }
@@ -448,4 +463,11 @@ impl<'a, 'c> Batch<'a, 'c> {
     pub(super) fn connection(&self) -> &'c Connection {
         self.statements.connection()
     }
+}
+
+/// The keys of the store, the oldest first.
+fn key_rows(statements: &Statements<'_>) -> Result<Vec<KeyRow>, StoreError> {
+    let mut statement = statements.get(sql!("seal_key_list"))?;
+    let rows = statement.query_map([], |row| Ok(KeyRow { key_id: row.get(0)?, proof: row.get(1)? }))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }

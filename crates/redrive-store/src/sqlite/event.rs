@@ -5,61 +5,18 @@
 
 use std::collections::HashSet;
 
-use redrive_policy::{Decision, History, Lang, Policy};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Row, params, params_from_iter};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 
-use super::batch::{Batch, EventRow};
-use super::job::count;
+use super::batch::Batch;
+use super::sql;
 use super::wheres::Wheres;
-use super::{millis, sql};
-use crate::error::{StoreError, Trouble};
-use crate::event::{
-    Aside, ErrorInfo, Event, EventFilter, EventId, EventStatus, ImportedEvent, NewEvent, Order,
-    RecoveryAction, RetryInfo, Scrap,
-};
+use crate::error::StoreError;
+use crate::event::{Aside, Event, EventFilter, EventId, EventStatus, ImportedEvent, NewEvent, Order, Scrap};
 use crate::id::{EventSeq, JobId};
+use crate::row::{self, Columns, Detail, EventRow};
+use crate::seal::{Cell, Seals};
 use crate::time::Timestamp;
-
-/// What few events have.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct Detail {
-    #[serde(skip_serializing_if = "Value::is_null")]
-    data: Value,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tags: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorInfo>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry: Option<Retry>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    recovery: Vec<RecoveryAction>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    event_id: Option<EventId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent_event_id: Option<EventId>,
-    /// When it came from elsewhere, in milliseconds; it is kept from then on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    imported_at: Option<i64>,
-}
-
-/// The part of a retry's state that has no column.
-#[derive(Debug, Serialize, Deserialize)]
-struct Retry {
-    retryable: bool,
-    #[serde(default)]
-    next_retry_at: Option<Timestamp>,
-    #[serde(default, flatten)]
-    more: Map<String, Value>,
-}
-
-/// JSON of our own from the store; what cannot be read is shown as the text that it is.
-pub(super) fn parse_json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
-}
 
 pub(super) fn append(
     batch: &mut Batch<'_, '_>,
@@ -67,7 +24,7 @@ pub(super) fn append(
     events: &[NewEvent],
 ) -> Result<Vec<(EventSeq, EventId)>, StoreError> {
     let append_one = |event| {
-        let seq = EventSeq(write(batch, now, event, Detail::default(), event.parent)?);
+        let seq = EventSeq(write(batch, now, event, Detail::default(), None, event.parent)?);
         Ok((seq, seq.event_id(now)))
     };
     events.iter().map(append_one).collect()
@@ -78,41 +35,11 @@ fn write(
     at: Timestamp,
     event: &NewEvent,
     came_with: Detail,
+    imported_at: Option<i64>,
     parent: Option<EventSeq>,
 ) -> Result<i64, StoreError> {
-    let status = event.status.unwrap_or_else(|| {
-        EventStatus::automatic(event.exit_code, event.error_info.is_some(), event.retry_info.is_some())
-    });
-    let retry = event.retry_info.as_ref();
-    let detail = Detail {
-        data: event.data.clone(),
-        tags: event.tags.clone(),
-        error: event.error_info.clone(),
-        retry: retry.map(|retry| Retry {
-            retryable: retry.retryable,
-            next_retry_at: retry.next_retry_at,
-            more: retry.more.clone(),
-        }),
-        recovery: event.recovery_actions.clone(),
-        ..came_with
-    };
-    let detail = serde_json::to_string(&detail).map_err(|error| Trouble::Database(error.to_string()))?;
-    let row = EventRow {
-        type_id: batch.name(&event.event_type)?,
-        source_id: batch.name(&event.source)?,
-        status: Some(status),
-        job: event.job,
-        parent: parent.map(|parent| parent.0),
-        retries: retry.map(|retry| i64::from(retry.retry_count)),
-        max_retries: retry.map(|retry| i64::from(retry.max_retries)),
-        latency_ms: event.latency.map(millis),
-        exit_code: event.exit_code,
-        importance: event.importance,
-        hypothesis: event.related_hypothesis_id.as_deref(),
-        caller_id: event.caller_id.as_deref(),
-        detail: (detail != "{}").then_some(detail),
-        ..EventRow::default()
-    };
+    let source_id = batch.name(&event.source)?;
+    let row = EventRow { imported_at, ..row::reported(event, came_with, parent, source_id)? };
     batch.event(at, &row)
 }
 
@@ -132,19 +59,17 @@ pub(super) fn import(
             Some(id) => seq_of(batch, id)?,
             None => None,
         };
-        let came_with = Detail {
-            event_id: Some(imported.event_id.clone()),
-            parent_event_id: imported.parent_event_id.clone(),
-            imported_at: Some(now.millis()),
-            ..Detail::default()
-        };
-        let seq = write(batch, imported.at, &imported.event, came_with, parent)?;
+        let came_with = Detail::imported(&imported.event_id, imported.parent_event_id.as_deref());
+        let seq = write(batch, imported.at, &imported.event, came_with, Some(now.millis()), parent)?;
         batch.run(sql!("event_alias_insert"), params![imported.event_id, seq])?;
         added += 1;
     }
     for scrap in scraps {
         let line = i64::try_from(scrap.line).unwrap_or(i64::MAX);
-        batch.run(sql!("aside_insert"), params![now.millis(), scrap.origin, line, scrap.why, scrap.text])?;
+        let id = batch.next_event();
+        let why = batch.seals.seal_text(Cell::AsideWhy, id, &scrap.why)?;
+        let text = batch.seals.seal_bytes(Cell::AsideText, id, &scrap.text)?;
+        batch.run(sql!("aside_insert"), params![id, now.millis(), scrap.origin, line, why, text])?;
     }
     Ok(added)
 }
@@ -170,94 +95,33 @@ fn at(batch: &Batch<'_, '_>, seq: EventSeq) -> Result<Option<Event>, StoreError>
     let text = format!("{} WHERE e.seq = ?1", sql!("event_list").trim_end());
     let mut statement = batch.connection().prepare_cached(&text)?;
     let mut rows = statement.query([seq.0])?;
-    rows.next()?.map(read).transpose().map_err(StoreError::from)
+    rows.next()?.map(|row| read(&batch.seals, row)).transpose()
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Event> {
-    let seq = EventSeq(row.get(0)?);
-    let timestamp = Timestamp::from_millis(row.get(1)?);
-    let status = EventStatus::ALL[usize::try_from(row.get::<_, i64>(4)?).unwrap_or(0).min(5)];
-    let job = row.get::<_, Option<i64>>(5)?.map(JobId);
-    let (retries, max_retries) = (row.get::<_, Option<i64>>(10)?, row.get::<_, Option<i64>>(11)?);
-    let detail: Detail = match row.get::<_, Option<String>>(17)? {
-        Some(text) => serde_json::from_str(&text)
-            .unwrap_or_else(|_| Detail { data: Value::String(text), ..Detail::default() }),
-        None => Detail::default(),
-    };
-    let mut data = detail.data;
-    let queue: Option<String> = row.get(6)?;
-    if let (Some(job), Some(queue)) = (job, queue) {
-        let mut of_job = Map::new();
-        of_job.insert("job_id".to_owned(), json!(job));
-        of_job.insert("queue".to_owned(), json!(queue));
-        of_job.insert("kind".to_owned(), json!(row.get::<_, Option<String>>(7)?));
-        of_job.insert("attempt".to_owned(), json!(row.get::<_, Option<i64>>(9)?));
-        if let Some(caller_id) = row.get::<_, Option<String>>(16)? {
-            of_job.insert("caller_id".to_owned(), json!(caller_id));
-        }
-        if status == EventStatus::Success {
-            let passed = pass(retries.unwrap_or(0), max_retries.unwrap_or(0));
-            of_job.insert("decision".to_owned(), passed);
-        }
-        if let Value::Object(more) = data {
-            of_job.extend(more);
-        }
-        data = Value::Object(of_job);
-    } else if let Some(caller_id) = row.get::<_, Option<String>>(16)?
-        && let Value::Object(object) = &mut data
-    {
-        object.entry("caller_id").or_insert(json!(caller_id));
-    }
-    let again = retries.is_some_and(|retries| retries > 0);
-    let retry_info = match detail.retry {
-        Some(Retry { retryable, next_retry_at, more }) => Some((retryable, next_retry_at, more)),
-        None if again && max_retries.is_some() => Some((true, None, Map::new())),
-        None => None,
-    };
-    let parent = row.get::<_, Option<i64>>(8)?.map(EventSeq);
-    let parent_at = row.get::<_, Option<i64>>(18)?.map(Timestamp::from_millis);
-    let latency: Option<i64> = row.get(12)?;
-    Ok(Event {
-        seq,
-        event_id: detail.event_id.unwrap_or_else(|| seq.event_id(timestamp)),
-        timestamp,
+fn read(seals: &Seals, row: &Row<'_>) -> Result<Event, StoreError> {
+    let columns = Columns {
+        seq: row.get(0)?,
+        at: row.get(1)?,
         event_type: row.get(2)?,
         source: row.get(3)?,
-        data: if data.is_null() { json!({}) } else { data },
-        parent_event_id: detail
-            .parent_event_id
-            .or_else(|| parent.zip(parent_at).map(|(parent, at)| parent.event_id(at))),
-        related_hypothesis_id: row.get(15)?,
-        tags: detail.tags,
-        latency_ms: latency.and_then(|latency| u64::try_from(latency).ok()),
+        status: row.get(4)?,
+        job: row.get(5)?,
+        queue: row.get(6)?,
+        kind: row.get(7)?,
+        parent: row.get(8)?,
+        attempt: row.get(9)?,
+        retries: row.get(10)?,
+        max_retries: row.get(11)?,
+        latency_ms: row.get(12)?,
         exit_code: row.get(13)?,
-        importance: row.get::<_, Option<u8>>(14)?.unwrap_or(3),
-        status,
-        error_info: detail.error,
-        retry_info: retry_info.map(|(retryable, next_retry_at, more)| RetryInfo {
-            retry_count: count(retries.unwrap_or(0)),
-            max_retries: count(max_retries.unwrap_or(0)),
-            retryable,
-            next_retry_at,
-            more,
-        }),
-        recovery_actions: detail.recovery,
-        job,
-        parent,
-    })
-}
-
-/// The decision about an attempt that succeeded, which no row needs to keep.
-fn pass(retries: i64, max_retries: i64) -> Value {
-    let policy = Policy::standard();
-    let decision = Decision::pass(&policy, &History::retries(count(retries)));
-    json!({
-        "decision": "PASS",
-        "current_retry_count": retries,
-        "max_retries": max_retries,
-        "reasoning": decision.reasoning(Lang::En),
-        "ja": { "reasoning": decision.reasoning(Lang::Ja) },
-    })
+        importance: row.get(14)?,
+        hypothesis: row.get(15)?,
+        caller_id: row.get(16)?,
+        detail: row.get(17)?,
+        parent_at: row.get(18)?,
+        tags: row.get(19)?,
+    };
+    columns.into_event(seals)
 }
 
 pub(super) fn events(
@@ -291,7 +155,7 @@ pub(super) fn events(
     if !filter.tags.is_empty() {
         let marks = vec!["?"; filter.tags.len()].join(", ");
         wheres.must(
-            &format!("EXISTS (SELECT 1 FROM json_each(e.detail, '$.tags') tag WHERE tag.value IN ({marks}))"),
+            &format!("EXISTS (SELECT 1 FROM json_each(e.tags) tag WHERE tag.value IN ({marks}))"),
             filter.tags.iter().map(|tag| Sql::from(tag.clone())),
         );
     }
@@ -314,8 +178,7 @@ pub(super) fn events(
     };
     let text = format!("{}{conditions} ORDER BY e.seq {order} LIMIT {limit}", sql!("event_list").trim_end());
     let mut statement = batch.connection().prepare_cached(&text)?;
-    let rows = statement.query_map(params_from_iter(values), read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    statement.query_and_then(params_from_iter(values), |row| read(&batch.seals, row))?.collect()
 }
 
 /// The most events that are looked at for one job: stories are short, but a job may be snoozed for years.
@@ -328,25 +191,12 @@ fn of_job(
     limit: u32,
 ) -> Result<Vec<Event>, StoreError> {
     let latest: Option<i64> = batch.first(sql!("job_latest"), [job.0], |row| row.get(0))?.flatten();
-    let matches = |event: &Event| {
-        event.job == Some(job)
-            && (filter.types.is_empty() || filter.types.contains(&event.event_type))
-            && filter.source.as_ref().is_none_or(|source| *source == event.source)
-            && (filter.statuses.is_empty() || filter.statuses.contains(&event.status))
-            && filter.hypothesis.as_ref().is_none_or(|one| event.related_hypothesis_id.as_ref() == Some(one))
-            && filter.caller_id.as_ref().is_none_or(|one| event.data["caller_id"] == **one)
-            && filter.since.is_none_or(|since| event.timestamp >= since)
-            && filter.until.is_none_or(|until| event.timestamp < until)
-            && filter.after.is_none_or(|after| event.seq > after)
-            && filter.before.is_none_or(|before| event.seq < before)
-            && (filter.tags.is_empty() || filter.tags.iter().any(|tag| event.tags.contains(tag)))
-    };
     let mut story = match latest {
         Some(latest) => causality(batch, EventSeq(latest), LONGEST_STORY)?,
         None => Vec::new(),
     };
     story.extend(beside(batch, job)?);
-    story.retain(matches);
+    story.retain(|event| row::matches(event, job, filter));
     story.sort_by_key(|event| event.seq);
     story.dedup_by_key(|event| event.seq);
     if filter.order == Order::NewestFirst {
@@ -363,8 +213,7 @@ fn beside(batch: &Batch<'_, '_>, job: JobId) -> Result<Vec<Event>, StoreError> {
         sql!("event_list").trim_end()
     );
     let mut statement = batch.connection().prepare_cached(&text)?;
-    let rows = statement.query_map([job.0], read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    statement.query_and_then([job.0], |row| read(&batch.seals, row))?.collect()
 }
 
 pub(super) fn causality(batch: &Batch<'_, '_>, seq: EventSeq, limit: u32) -> Result<Vec<Event>, StoreError> {
@@ -385,18 +234,21 @@ pub(super) fn causality(batch: &Batch<'_, '_>, seq: EventSeq, limit: u32) -> Res
 }
 
 pub(super) fn asides(batch: &Batch<'_, '_>, after: i64, limit: u32) -> Result<Vec<Aside>, StoreError> {
-    batch.all(sql!("aside_list"), params![after, limit], |row| {
+    let mut statement = batch.statement(sql!("aside_list"))?;
+    let read = |row: &Row<'_>| {
+        let id = row.get(0)?;
         Ok(Aside {
-            id: row.get(0)?,
+            id,
             at: Timestamp::from_millis(row.get(1)?),
             scrap: Scrap {
                 origin: row.get(2)?,
                 line: u64::try_from(row.get::<_, i64>(3)?).unwrap_or(0),
-                why: row.get(4)?,
-                text: row.get(5)?,
+                why: batch.seals.open_text(Cell::AsideWhy, id, row.get(4)?)?,
+                text: batch.seals.open_bytes(Cell::AsideText, id, row.get(5)?)?,
             },
         })
-    })
+    };
+    statement.query_and_then(params![after, limit], read)?.collect()
 }
 
 /// Deletes the next stretch of old events that nobody needs; answers how many, and whether more of them are old.
@@ -418,15 +270,14 @@ pub(super) fn prune(
             continue;
         }
         let went = batch.first(sql!("event_delete"), [seq], |row| {
-            Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<String>>(1)?))
+            Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, bool>(1)?))
         })?;
-        let Some((job, detail)) = went else { continue };
+        let Some((job, imported)) = went else { continue };
         if let Some(job) = job {
             batch.run(sql!("ended_delete"), params![job, seq])?;
         }
-        let alias = detail.and_then(|detail| serde_json::from_str::<Detail>(&detail).ok()?.event_id);
-        if let Some(alias) = alias {
-            batch.run(sql!("event_alias_drop"), [alias])?;
+        if imported {
+            batch.run(sql!("event_alias_drop"), [seq])?;
         }
         batch.events_went(1, i64::from(*status == EventStatus::Failed as i64));
         gone += 1;

@@ -4,20 +4,15 @@ use std::time::Duration;
 
 use rusqlite::{Row, params};
 
-use super::batch::{Batch, EventRow};
+use super::batch::Batch;
 use super::{dead_letter, millis, sql};
-use crate::error::{Refusal, StoreError, Trouble};
+use crate::error::{StoreError, Trouble};
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
-use crate::job::{Enqueued, Job, JobRecord, JobState, MAX_BATCH, NewJob, Origin, RunNow};
+use crate::job::{Enqueued, Job, JobRecord, JobState, NewJob, Origin, RunNow};
+use crate::row::{self, EventRow, count};
+use crate::seal::Cell;
 use crate::time::Timestamp;
-
-pub(super) fn validate(jobs: &[NewJob]) -> Result<(), StoreError> {
-    if jobs.len() > MAX_BATCH {
-        return Err(Trouble::Refused(Refusal::TooMany { count: jobs.len(), most: MAX_BATCH }).into());
-    }
-    jobs.iter().try_for_each(NewJob::validate)
-}
 
 pub(super) fn enqueue(
     batch: &mut Batch<'_, '_>,
@@ -50,25 +45,27 @@ fn enqueue_one(batch: &mut Batch<'_, '_>, now: Timestamp, new: &NewJob) -> Resul
         && new.deadline_at.is_none()
         && new.origin == Origin::Local
         && !new.inline;
+    let payload = batch.seals.seal_bytes(Cell::JobPayload, id.0, &new.payload)?;
     if plain {
         batch.run(
             sql!("job_insert_plain"),
-            params![id.0, lane, new.payload, now.millis(), run_at.millis(), rank, source_id, event],
+            params![id.0, lane, payload, now.millis(), run_at.millis(), rank, source_id, event],
         )?;
     } else {
+        let overrides = batch.seals.seal_some(Cell::JobOverrides, id.0, new.overrides.as_deref())?;
         batch.run(
             sql!("job_insert"),
             params![
                 id.0,
                 lane,
-                new.payload,
+                payload,
                 now.millis(),
                 run_at.millis(),
                 rank,
                 source_id,
                 event,
                 new.policy,
-                new.overrides,
+                overrides,
                 new.caller_id,
                 new.idempotency_key,
                 new.unique_key,
@@ -82,9 +79,8 @@ fn enqueue_one(batch: &mut Batch<'_, '_>, now: Timestamp, new: &NewJob) -> Resul
     if let Some(key) = &new.unique_key {
         batch.run(sql!("unique_insert"), params![queue_id, key, id.0])?;
     }
-    let type_id = batch.name("job_enqueued")?;
     let row = EventRow {
-        type_id,
+        event_type: "job_enqueued",
         source_id,
         status: Some(EventStatus::Pending),
         job: Some(id),
@@ -113,12 +109,12 @@ pub(super) fn read_job(batch: &mut Batch<'_, '_>, id: JobId, row: &Row<'_>) -> R
         id,
         queue: lane.queue,
         kind: lane.kind,
-        payload: row.get(0)?,
+        payload: batch.seals.open_bytes(Cell::JobPayload, id.0, row.get(0)?)?,
         enqueued_at: Timestamp::from_millis(row.get(1)?),
         priority: i32::try_from(-row.get::<_, i64>(2)?).unwrap_or_default(),
         source,
         policy: row.get(5)?,
-        overrides: row.get(6)?,
+        overrides: batch.seals.open_some(Cell::JobOverrides, id.0, row.get(6)?)?,
         caller_id: row.get(7)?,
         idempotency_key: row.get(8)?,
         unique_key: row.get(9)?,
@@ -131,10 +127,6 @@ pub(super) fn read_job(batch: &mut Batch<'_, '_>, id: JobId, row: &Row<'_>) -> R
 
 pub(super) fn duration(millis: i64) -> Duration {
     Duration::from_millis(u64::try_from(millis).unwrap_or(0))
-}
-
-pub(super) fn count(number: i64) -> u32 {
-    u32::try_from(number).unwrap_or(if number < 0 { 0 } else { u32::MAX })
 }
 
 /// Where a ready job stands in the table of ready ones.
@@ -251,6 +243,7 @@ pub(super) fn cancel(
     match record.state {
         JobState::Ended => Ok(Some(true)),
         JobState::Leased { .. } => {
+            let why = batch.seals.seal_text(Cell::LeaseCancelWhy, id.0, why)?;
             batch.run(sql!("lease_cancel"), params![id.0, why])?;
             Ok(Some(false))
         }
@@ -308,20 +301,16 @@ fn tell(
     status: EventStatus,
     why: Option<&str>,
 ) -> Result<i64, StoreError> {
-    let type_id = batch.name(event_type)?;
     let source = record.job.as_ref().map_or("redrive", |job| job.source.as_str());
     let source_id = batch.name(source)?;
     let manual = event_type == "manual_retry";
     let detail = match why {
         Some(why) => Some(serde_json::json!({ "data": { "why": why } }).to_string()),
-        None if manual => Some(
-            serde_json::json!({ "tags": ["manual_retry", "recovery"], "data": { "retry_type": "manual" } })
-                .to_string(),
-        ),
+        None if manual => Some(serde_json::json!({ "data": { "retry_type": "manual" } }).to_string()),
         None => None,
     };
     let row = EventRow {
-        type_id,
+        event_type,
         source_id,
         status: Some(status),
         job: Some(record.id),
@@ -331,6 +320,7 @@ fn tell(
         retries: Some(i64::from(record.retries)),
         importance: manual.then_some(4),
         caller_id: record.job.as_ref().and_then(|job| job.caller_id.as_deref()),
+        tags: manual.then(|| row::tags(&["manual_retry", "recovery"])).flatten(),
         detail,
         ..EventRow::default()
     };

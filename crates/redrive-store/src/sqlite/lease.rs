@@ -4,14 +4,16 @@ use std::time::{Duration, Instant};
 
 use rusqlite::params;
 
-use super::batch::{Batch, EventRow, Memory};
-use super::job::{count, duration, read_job};
+use super::batch::{Batch, Memory};
+use super::job::{duration, read_job};
 use super::{millis, settle, sql};
 use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Renewal, Seized};
 use crate::protocol::{Claim, Standing};
+use crate::row::{EventRow, count};
+use crate::seal::Cell;
 use crate::settle::{Ending, Settlement};
 use crate::time::Timestamp;
 
@@ -185,7 +187,7 @@ fn read_leasable(batch: &mut Batch<'_, '_>, id: JobId) -> Result<(LeasedJob, boo
         retries: count(number(17)?),
         crashes: count(number(18)?),
         last_delay: row.get::<_, Option<i64>>(19)?.map(duration),
-        hint: row.get(20)?,
+        hint: batch.seals.open_some(Cell::ProgressHint, id.0, row.get(20)?)?,
         begun: false,
         expires_at: Timestamp::default(),
         event: EventSeq(latest.map_or_else(|| row.get(4), Ok)?),
@@ -201,7 +203,7 @@ fn tell_begun(
     source_id: i64,
 ) -> Result<i64, StoreError> {
     let row = EventRow {
-        type_id: batch.name("attempt_started")?,
+        event_type: "attempt_started",
         source_id,
         status: Some(EventStatus::Running),
         job: Some(leased.token.job),

@@ -4,14 +4,16 @@
 use rusqlite::params;
 use serde_json::{Value, json};
 
-use super::batch::{Batch, EventRow};
+use super::batch::Batch;
 use super::lease::{HAS_CALLER, HAS_PROGRESS, HAS_UNIQUE_KEY};
 use super::{job, millis, sql};
 use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::protocol::{After, Claim, Standing};
-use crate::settle::{Ending, FailedAttempt, NewLetter, Output, Settled, Settlement};
+use crate::row::{self, EventRow};
+use crate::seal::Cell;
+use crate::settle::{Ending, FailedAttempt, NewLetter, Settled, Settlement};
 use crate::time::Timestamp;
 
 /// What the deleted lease said.
@@ -62,6 +64,7 @@ fn settle_one(
         tell_stale(batch, now, settlement)?;
         return Ok(Settled::Stale);
     };
+    held.cancel_why = batch.seals.open_some(Cell::LeaseCancelWhy, token.job.0, held.cancel_why)?;
     batch.run(sql!("lease_delete"), [token.job.0])?;
     batch.count(held.lane, |delta| delta.leased -= 1);
     if held.flags & HAS_CALLER != 0 {
@@ -78,14 +81,14 @@ fn settle_one(
     }
     let event = match &settlement.ending {
         Ending::Succeeded { latency, exit_code, max_retries, output } => {
-            let detail = output.as_deref().filter(|output| !output.is_empty()).map(said);
+            let detail = output.as_deref().filter(|output| !output.is_empty()).map(row::said);
             let row = EventRow {
                 status: Some(EventStatus::Success),
                 max_retries: Some(i64::from(*max_retries)),
                 latency_ms: Some(millis(*latency)),
                 exit_code: *exit_code,
                 detail,
-                ..about(batch, &held, "attempt_succeeded")?
+                ..about(&held, "attempt_succeeded")
             };
             let event = batch.event(now, &row)?;
             end(batch, &held, event)?;
@@ -126,19 +129,16 @@ fn tell_stale(batch: &mut Batch<'_, '_>, now: Timestamp, settlement: &Settlement
     let about: Option<(i64, Option<String>)> =
         batch.first(sql!("event_about"), [latest], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let Some((source_id, caller_id)) = about else { return Ok(()) };
-    let detail = json!({
-        "data": { "job_id": token.job, "fence": token.fence, "ending": settlement.ending.name() },
-        "tags": ["stale"],
-    });
     let row = EventRow {
-        type_id: batch.name("stale_settle")?,
+        event_type: "stale_settle",
         source_id,
         // Nothing came of it, so it is neither work that succeeded nor work that failed.
         status: Some(EventStatus::Pending),
         job: Some(token.job),
         parent: Some(latest),
         caller_id: caller_id.as_deref(),
-        detail: Some(detail.to_string()),
+        tags: row::tags(&["stale"]),
+        detail: Some(row::stale(settlement)),
         ..EventRow::default()
     };
     batch.event(now, &row)?;
@@ -157,7 +157,7 @@ fn cancelled(
         status: Some(EventStatus::Failed),
         exit_code,
         detail: Some(json!({ "data": told }).to_string()),
-        ..about(batch, held, "job_cancelled")?
+        ..about(held, "job_cancelled")
     };
     let event = batch.event(now, &row)?;
     end(batch, held, event)?;
@@ -175,6 +175,8 @@ fn set_aside(
 ) -> Result<i64, StoreError> {
     let event =
         tell_failure(batch, now, held, failure, EventStatus::DeadLetter, None, Some(&letter.context))?;
+    let seal = |cell, text| batch.seals.seal_text(cell, held.job.0, text);
+    let (context, report) = (letter.context.to_string(), letter.report.to_string());
     batch.run(
         sql!("letter_insert"),
         params![
@@ -188,14 +190,14 @@ fn set_aside(
             failure.rule,
             failure.fingerprint,
             failure.error_type,
-            failure.error_message,
+            seal(Cell::LetterMessage, &failure.error_message)?,
             held.claim.standing.attempts,
             held.claim.standing.retries,
             held.claim.standing.crashes,
             failure.decision.record.max_retries,
             held.claim.standing.fence,
-            letter.context.to_string(),
-            letter.report.to_string()
+            seal(Cell::LetterContext, &context)?,
+            seal(Cell::LetterReport, &report)?
         ],
     )?;
     if held.flags & HAS_UNIQUE_KEY != 0 {
@@ -210,13 +212,9 @@ fn set_aside(
 }
 
 /// An event about the job that was held; the caller fills in the rest.
-fn about<'a>(
-    batch: &mut Batch<'_, '_>,
-    held: &'a Held,
-    event_type: &str,
-) -> Result<EventRow<'a>, StoreError> {
-    Ok(EventRow {
-        type_id: batch.name(event_type)?,
+fn about<'a>(held: &'a Held, event_type: &'a str) -> EventRow<'a> {
+    EventRow {
+        event_type,
         source_id: held.source_id,
         job: Some(held.job),
         lane_id: Some(held.lane),
@@ -225,11 +223,7 @@ fn about<'a>(
         retries: Some(held.claim.standing.retries),
         caller_id: held.caller_id.as_deref(),
         ..EventRow::default()
-    })
-}
-
-fn said(output: &Output) -> String {
-    json!({ "data": { "output": output } }).to_string()
+    }
 }
 
 /// The job is over: everything of it goes but its story.
@@ -262,6 +256,7 @@ fn put_back(
 ) -> Result<(), StoreError> {
     let held_for = back.held_for.map(|worker| worker.0);
     let standing = back.after.standing(held.claim);
+    let hint = batch.seals.seal_some(Cell::ProgressHint, held.job.0, hint)?;
     batch.run(
         sql!("progress_put"),
         params![
@@ -294,7 +289,7 @@ fn uncounted(
         status: Some(EventStatus::Pending),
         attempt: Some(back.after.standing(held.claim).attempts),
         detail: Some(detail),
-        ..about(batch, held, event_type)?
+        ..about(held, event_type)
     };
     let event = batch.event(now, &row)?;
     put_back(batch, held, event, back, None, None)?;
@@ -311,42 +306,14 @@ fn tell_failure(
     context: Option<&Value>,
 ) -> Result<i64, StoreError> {
     let dead = status == EventStatus::DeadLetter;
-    let mut data = json!({
-        "cause": failure.cause,
-        "rule": failure.rule,
-        "fingerprint": failure.fingerprint,
-        "decision": failure.decision,
-    });
-    if let Some(status) = failure.http_status {
-        data["http_status"] = json!(status);
-    }
-    if let Some(code) = &failure.code {
-        data["code"] = json!(code);
-    }
-    if let Some(context) = context {
-        data["context"] = context.clone();
-    }
-    if !failure.output.is_empty() {
-        data["output"] = json!(failure.output);
-    }
-    let detail = json!({
-        "data": data,
-        "error": {
-            "error_type": failure.error_type,
-            "error_message": failure.error_message,
-            "error_category": failure.cause.error_category(),
-            "stack_trace": failure.stack_trace,
-        },
-        "retry": { "retryable": failure.retryable, "next_retry_at": next_retry_at },
-    });
     let row = EventRow {
         status: Some(status),
         max_retries: Some(i64::from(failure.decision.record.max_retries)),
         latency_ms: failure.latency.map(millis),
         exit_code: failure.exit_code,
         importance: dead.then_some(5),
-        detail: Some(detail.to_string()),
-        ..about(batch, held, if dead { "job_dead" } else { "attempt_failed" })?
+        detail: Some(row::failed(failure, next_retry_at, context)),
+        ..about(held, if dead { "job_dead" } else { "attempt_failed" })
     };
     let event = batch.event(now, &row)?;
     Ok(event)

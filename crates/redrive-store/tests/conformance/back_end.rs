@@ -1,27 +1,52 @@
 //! The back ends that the suite runs on. Nothing else here knows which one it is.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
-use redrive_store::{Sqlite, SqliteOptions, Store};
+use redrive_store::{KeyRing, Sqlite, SqliteOptions, Store};
+
+type Opening = Pin<Box<dyn Future<Output = Arc<dyn Store>> + Send>>;
 
 /// A fresh store, and the means to open it once more, as another process would.
 pub(crate) struct Given {
     pub(crate) store: Arc<dyn Store>,
-    open: Box<dyn Fn() -> Arc<dyn Store> + Send + Sync>,
+    open: Box<dyn Fn() -> Opening + Send + Sync>,
     // Deleted at the end, after the store is closed.
-    _home: tempfile::TempDir,
+    _home: Option<tempfile::TempDir>,
 }
 
 impl Given {
+    async fn with(
+        home: Option<tempfile::TempDir>,
+        open: impl Fn() -> Opening + Send + Sync + 'static,
+    ) -> Given {
+        Given { store: open().await, open: Box::new(open), _home: home }
+    }
+
     /// A second handle to the same store.
-    pub(crate) fn another(&self) -> Arc<dyn Store> {
-        (self.open)()
+    pub(crate) async fn another(&self) -> Arc<dyn Store> {
+        (self.open)().await
     }
 }
 
-pub(crate) fn sqlite() -> Given {
+/// The embedded store; never absent.
+pub(crate) async fn sqlite() -> Option<Given> {
+    sqlite_with(SqliteOptions::default()).await
+}
+
+/// R-D7: encrypted, a store does all the same.
+pub(crate) async fn sqlite_sealed() -> Option<Given> {
+    let key = KeyRing::generate("conformance").unwrap();
+    let keys = Some(KeyRing::parse("conformance", &key).unwrap());
+    sqlite_with(SqliteOptions { keys, ..SqliteOptions::default() }).await
+}
+
+async fn sqlite_with(options: SqliteOptions) -> Option<Given> {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("redrive.db");
-    let open = move || Arc::new(Sqlite::open(&path, SqliteOptions::default()).unwrap()) as Arc<dyn Store>;
-    Given { store: open(), open: Box::new(open), _home: home }
+    let open = move || {
+        let store = Arc::new(Sqlite::open(&path, options.clone()).unwrap()) as Arc<dyn Store>;
+        Box::pin(async { store }) as Opening
+    };
+    Some(Given::with(Some(home), open).await)
 }

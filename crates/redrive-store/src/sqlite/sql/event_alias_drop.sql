@@ -1,1 +1,1 @@
-DELETE FROM event_alias WHERE event_id = ?1
+DELETE FROM event_alias WHERE seq = ?1

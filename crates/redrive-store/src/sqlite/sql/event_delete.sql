@@ -1,1 +1,1 @@
-DELETE FROM event WHERE seq = ?1 RETURNING job_id, detail
+DELETE FROM event WHERE seq = ?1 RETURNING job_id, imported_at IS NOT NULL

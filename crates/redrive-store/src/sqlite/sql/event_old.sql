@@ -1,3 +1,3 @@
 -- The next stretch of events, those of living jobs and letters included: the caller leaves them.
-SELECT e.seq, coalesce(iif(json_valid(e.detail), e.detail ->> 'imported_at', NULL), e.at), e.status, e.job_id IS NOT NULL AND EXISTS (SELECT 1 FROM job j WHERE j.id = e.job_id)
+SELECT e.seq, coalesce(e.imported_at, e.at), e.status, e.job_id IS NOT NULL AND EXISTS (SELECT 1 FROM job j WHERE j.id = e.job_id)
 FROM event e WHERE e.seq > ?1 ORDER BY e.seq LIMIT ?2

@@ -1,0 +1,433 @@
+//! What one transaction is going to write: rows by table, each written by one statement, and what the counters change by.
+//!
+//! Every verb reads and takes what it needs first, then says here what follows from it. All of it goes out at once, with
+//! the commit behind it.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use futures_util::future::{join_all, try_join};
+use redrive_policy::Cause;
+
+use super::fault::Fault;
+use super::line::{Arg, Line, Typed, args};
+use super::memory::Memory;
+use super::texts::sql;
+use crate::event::EventStatus;
+use crate::id::JobId;
+use crate::row::EventRow;
+use crate::seal::{Cell, Seals};
+use crate::time::Timestamp;
+
+/// A table's rows, as one array per column.
+macro_rules! table {
+    ($(#[$about:meta])* $row:ident in $columns:ident { $($field:ident: $type:ty),* $(,)? }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone)]
+        pub(super) struct $row { $(pub(super) $field: $type),* }
+
+        #[derive(Debug, Default)]
+        pub(super) struct $columns { $($field: Vec<$type>),* }
+
+        impl $columns {
+            pub(super) fn push(&mut self, row: $row) {
+                $(self.$field.push(row.$field);)*
+            }
+
+            fn args(&self) -> Vec<Arg<'_>> {
+                vec![$(self.$field.arg()),*]
+            }
+        }
+    };
+}
+
+table! {
+    /// A new job.
+    JobRow in Jobs {
+        id: i64, lane_id: i64, payload: Vec<u8>, enqueued_at: i64, run_at: i64, rank: i64, source_id: i64, event: i64,
+        policy: Option<String>, overrides: Option<String>, caller_id: Option<String>, idempotency_key: Option<String>,
+        unique_key: Option<String>, timeout_ms: Option<i64>, deadline_at: Option<i64>, origin: i64, inline: bool,
+    }
+}
+table! {
+    /// A job that waits.
+    ReadyRow in Readies { lane_id: i64, rank: i64, run_at: i64, job_id: i64 }
+}
+table! {
+    /// A lease.
+    LeaseRow in Leases {
+        job_id: i64, lane_id: i64, fence: i64, worker_id: i64, leased_at: i64, expires_at: i64, lease_for_ms: i64,
+        begun_at: Option<i64>, attempts: i64, retries: i64, crashes: i64, source_id: i64, flags: i64, event: i64,
+    }
+}
+table! {
+    /// A lease whose execution begins.
+    BegunRow in Beginnings { job_id: i64, attempts: i64, begun_at: i64, event: i64 }
+}
+table! {
+    /// What a job that is put back has been through.
+    ProgressRow in Progress {
+        job_id: i64, run_at: i64, held_for: Option<i64>, fence: i64, attempts: i64, retries: i64, crashes: i64,
+        last_delay_ms: Option<i64>, hint: Option<String>, event: i64,
+    }
+}
+table! {
+    /// A letter.
+    LetterRow in Letters {
+        job_id: i64, lane_id: i64, died_at: i64, event: i64, reason: String, cause: String, retryable: bool, rule: String,
+        fingerprint: String, error_type: String, error_message: String, attempts: i64, retries: i64, crashes: i64,
+        max_retries: i64, fence: i64, context: String, report: String,
+    }
+}
+table! {
+    /// The end of a job's story.
+    EndedRow in Ended { job_id: i64, event: i64 }
+}
+table! {
+    /// An event that its columns say all about.
+    PlainEventRow in PlainEvents {
+        seq: i64, at: i64, type_id: i64, source_id: i64, status: i64, job_id: Option<i64>, lane_id: Option<i64>,
+        parent: Option<i64>, attempt: Option<i64>, retries: Option<i64>, max_retries: Option<i64>, latency_ms: Option<i64>,
+    }
+}
+table! {
+    /// Any other event.
+    FullEventRow in FullEvents {
+        seq: i64, at: i64, type_id: i64, source_id: i64, status: i64, job_id: Option<i64>, lane_id: Option<i64>,
+        parent: Option<i64>, attempt: Option<i64>, retries: Option<i64>, max_retries: Option<i64>, latency_ms: Option<i64>,
+        exit_code: Option<i64>, importance: Option<i64>, hypothesis: Option<String>, caller_id: Option<String>,
+        tags: Option<String>, imported_at: Option<i64>, detail: Option<String>,
+    }
+}
+table! {
+    /// A unique key that is free again.
+    UniqueRow in Uniques { queue_id: i64, key: String, job_id: i64 }
+}
+
+/// How much one lane's counters move.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct LaneDelta {
+    pub(super) ready: i64,
+    pub(super) leased: i64,
+    pub(super) dead: i64,
+    pub(super) succeeded: i64,
+    pub(super) cancelled: i64,
+    pub(super) discarded: i64,
+}
+
+table! {
+    DeltaRow in Deltas {
+        lane_id: Option<i64>, ready: i64, leased: i64, dead: i64, succeeded: i64, cancelled: i64, discarded: i64,
+        events: i64, failed_events: i64, cause: Option<String>, letters: i64,
+    }
+}
+
+/// The numbers that a transaction gives to its events: made of its own, so that their order is the order of transactions.
+pub(super) const EVENTS_PER_TRANSACTION: i64 = 1 << 20;
+
+#[derive(Debug)]
+pub(super) struct Batch {
+    memory: Rc<RefCell<Memory>>,
+    seals: Arc<Seals>,
+    first_event: i64,
+    taken: i64,
+    jobs: Jobs,
+    readies: Readies,
+    leases: Leases,
+    begun: Beginnings,
+    progress: Progress,
+    letters: Letters,
+    ended: Ended,
+    plain_events: PlainEvents,
+    full_events: FullEvents,
+    unique_freed: Uniques,
+    leases_gone: Vec<i64>,
+    progress_gone: Vec<i64>,
+    jobs_gone: Vec<i64>,
+    strangers: Vec<i64>,
+    lanes: Vec<(i64, LaneDelta)>,
+    dead: Vec<(Cause, i64)>,
+    events: i64,
+    failed_events: i64,
+    /// When the first of the jobs that were made ready here is due.
+    pub(super) soonest: Option<Timestamp>,
+}
+
+impl Batch {
+    pub(super) fn new(memory: Rc<RefCell<Memory>>, seals: Arc<Seals>, first_event: i64) -> Batch {
+        Batch {
+            memory,
+            seals,
+            first_event,
+            taken: 0,
+            jobs: Jobs::default(),
+            readies: Readies::default(),
+            leases: Leases::default(),
+            begun: Beginnings::default(),
+            progress: Progress::default(),
+            letters: Letters::default(),
+            ended: Ended::default(),
+            plain_events: PlainEvents::default(),
+            full_events: FullEvents::default(),
+            unique_freed: Uniques::default(),
+            leases_gone: Vec::new(),
+            progress_gone: Vec::new(),
+            jobs_gone: Vec::new(),
+            strangers: Vec::new(),
+            lanes: Vec::new(),
+            dead: Vec::new(),
+            events: 0,
+            failed_events: 0,
+            soonest: None,
+        }
+    }
+
+    /// A number of its own from this transaction's.
+    pub(super) fn next_event(&mut self) -> Result<i64, Fault> {
+        if self.taken >= EVENTS_PER_TRANSACTION {
+            return Err(Fault::corrupt("one transaction holds at most 1048576 events"));
+        }
+        self.taken += 1;
+        Ok(self.first_event + self.taken - 1)
+    }
+
+    /// Appends an event.
+    pub(super) fn event(&mut self, at: Timestamp, row: EventRow<'_>) -> Result<i64, Fault> {
+        let seq = self.next_event()?;
+        self.put_event(seq, at, row)?;
+        Ok(seq)
+    }
+
+    /// Appends an event under a number taken before.
+    pub(super) fn put_event(&mut self, seq: i64, at: Timestamp, row: EventRow<'_>) -> Result<(), Fault> {
+        let status = row.status.unwrap_or(EventStatus::Pending);
+        let type_id = self.memory.borrow().name(row.event_type)?;
+        self.events += 1;
+        // A letter is counted as a letter; what failed without one is counted here.
+        self.failed_events += i64::from(status == EventStatus::Failed);
+        let plain = PlainEventRow {
+            seq,
+            at: at.millis(),
+            type_id,
+            source_id: row.source_id,
+            status: status as i64,
+            job_id: row.job.map(|job| job.0),
+            lane_id: row.lane_id,
+            parent: row.parent,
+            attempt: row.attempt,
+            retries: row.retries,
+            max_retries: row.max_retries,
+            latency_ms: row.latency_ms,
+        };
+        let is_plain = row.detail.is_none()
+            && row.exit_code.is_none()
+            && row.caller_id.is_none()
+            && row.hypothesis.is_none()
+            && row.importance.is_none()
+            && row.tags.is_none()
+            && row.imported_at.is_none();
+        if is_plain {
+            self.plain_events.push(plain);
+            return Ok(());
+        }
+        let detail =
+            self.seals.seal_some(Cell::EventDetail, seq, row.detail.as_deref())?.map(Cow::into_owned);
+        self.full_events.push(FullEventRow {
+            seq,
+            at: plain.at,
+            type_id,
+            source_id: plain.source_id,
+            status: plain.status,
+            job_id: plain.job_id,
+            lane_id: plain.lane_id,
+            parent: plain.parent,
+            attempt: plain.attempt,
+            retries: plain.retries,
+            max_retries: plain.max_retries,
+            latency_ms: plain.latency_ms,
+            exit_code: row.exit_code.map(i64::from),
+            importance: row.importance.map(i64::from),
+            hypothesis: row.hypothesis.map(str::to_owned),
+            caller_id: row.caller_id.map(str::to_owned),
+            tags: row.tags,
+            imported_at: row.imported_at,
+            detail,
+        });
+        Ok(())
+    }
+
+    /// Events that are no more.
+    pub(super) fn events_went(&mut self, count: i64, failed: i64) {
+        self.events -= count;
+        self.failed_events -= failed;
+    }
+
+    /// Moves a lane's counters.
+    pub(super) fn count(&mut self, lane: i64, change: impl FnOnce(&mut LaneDelta)) {
+        // A handful of lanes per transaction: looking through them beats hashing.
+        let at = self.lanes.iter().position(|(id, _)| *id == lane).unwrap_or_else(|| {
+            self.lanes.push((lane, LaneDelta::default()));
+            self.lanes.len() - 1
+        });
+        change(&mut self.lanes[at].1);
+    }
+
+    /// Moves the number of letters of a cause.
+    pub(super) fn count_letters(&mut self, cause: Cause, letters: i64) {
+        match self.dead.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, count)) => *count += letters,
+            None => self.dead.push((cause, letters)),
+        }
+    }
+
+    pub(super) fn job(&mut self, row: JobRow) {
+        self.jobs.push(row);
+    }
+
+    /// Puts a job where workers look for it.
+    pub(super) fn make_ready(
+        &mut self,
+        job: JobId,
+        lane: i64,
+        held_for: Option<i64>,
+        rank: i64,
+        run_at: Timestamp,
+    ) {
+        let lane_id = held_for.map_or(lane, |worker| -worker);
+        self.strangers.extend(held_for);
+        self.readies.push(ReadyRow { lane_id, rank, run_at: run_at.millis(), job_id: job.0 });
+        self.count(lane, |delta| delta.ready += 1);
+        self.soonest = Some(self.soonest.map_or(run_at, |soonest| soonest.min(run_at)));
+    }
+
+    pub(super) fn lease(&mut self, row: LeaseRow) {
+        self.leases.push(row);
+    }
+
+    pub(super) fn begin(&mut self, row: BegunRow) {
+        self.begun.push(row);
+    }
+
+    pub(super) fn progress(&mut self, row: ProgressRow) {
+        self.progress.push(row);
+    }
+
+    pub(super) fn letter(&mut self, row: LetterRow) {
+        self.letters.push(row);
+    }
+
+    /// The job's row goes; its story stays, and ends with this event.
+    pub(super) fn end(&mut self, job: JobId, event: i64) {
+        self.jobs_gone.push(job.0);
+        self.ended.push(EndedRow { job_id: job.0, event });
+    }
+
+    pub(super) fn drop_lease(&mut self, job: JobId) {
+        self.leases_gone.push(job.0);
+    }
+
+    pub(super) fn drop_progress(&mut self, job: JobId) {
+        self.progress_gone.push(job.0);
+    }
+
+    pub(super) fn free_key(&mut self, queue_id: i64, key: String, job: JobId) {
+        self.unique_freed.push(UniqueRow { queue_id, key, job_id: job.0 });
+    }
+
+    fn deltas(&self) -> Deltas {
+        let mut deltas = Deltas::default();
+        let (mut events, mut failed_events) = (self.events, self.failed_events);
+        let nothing = DeltaRow {
+            lane_id: None,
+            ready: 0,
+            leased: 0,
+            dead: 0,
+            succeeded: 0,
+            cancelled: 0,
+            discarded: 0,
+            events: 0,
+            failed_events: 0,
+            cause: None,
+            letters: 0,
+        };
+        for (lane, delta) in self.lanes.iter().filter(|(_, delta)| *delta != LaneDelta::default()) {
+            let LaneDelta { ready, leased, dead, succeeded, cancelled, discarded } = *delta;
+            deltas.push(DeltaRow {
+                lane_id: Some(*lane),
+                ready,
+                leased,
+                dead,
+                succeeded,
+                cancelled,
+                discarded,
+                events: std::mem::take(&mut events),
+                failed_events: std::mem::take(&mut failed_events),
+                ..nothing.clone()
+            });
+        }
+        for (cause, letters) in self.dead.iter().filter(|(_, letters)| *letters != 0) {
+            deltas.push(DeltaRow {
+                cause: Some(cause.name().to_owned()),
+                letters: *letters,
+                ..nothing.clone()
+            });
+        }
+        if events != 0 || failed_events != 0 {
+            deltas.push(DeltaRow { events, failed_events, ..nothing });
+        }
+        deltas
+    }
+
+    /// Writes everything. Whoever reads inside the transaction what it has said here does this first.
+    pub(super) async fn write(&mut self, line: &Line) -> Result<(), Fault> {
+        self.write_and(line, async { Ok(()) }).await
+    }
+
+    /// Writes everything, with `last` behind it in the same breath.
+    pub(super) async fn write_and(
+        &mut self,
+        line: &Line,
+        last: impl Future<Output = Result<(), Fault>>,
+    ) -> Result<(), Fault> {
+        let deltas = self.deltas();
+        let gone = [&self.leases_gone, &self.progress_gone, &self.jobs_gone].map(|gone| vec![gone.arg()]);
+        let strangers = args![self.strangers].to_vec();
+        // In an order in which what is deleted has been read, and what refers to others comes after them.
+        let statements: Vec<(&'static str, bool, Vec<Arg<'_>>)> = vec![
+            (sql!("worker_stranger"), self.strangers.is_empty(), strangers),
+            (sql!("lease_delete"), self.leases_gone.is_empty(), gone[0].clone()),
+            (sql!("job_insert"), self.jobs.id.is_empty(), self.jobs.args()),
+            (sql!("lease_insert"), self.leases.job_id.is_empty(), self.leases.args()),
+            (sql!("lease_begin"), self.begun.job_id.is_empty(), self.begun.args()),
+            (sql!("letter_insert"), self.letters.job_id.is_empty(), self.letters.args()),
+            (sql!("unique_delete"), self.unique_freed.job_id.is_empty(), self.unique_freed.args()),
+            (sql!("progress_delete"), self.progress_gone.is_empty(), gone[1].clone()),
+            (sql!("job_delete"), self.jobs_gone.is_empty(), gone[2].clone()),
+            (sql!("progress_put"), self.progress.job_id.is_empty(), self.progress.args()),
+            (sql!("ready_insert"), self.readies.job_id.is_empty(), self.readies.args()),
+            (sql!("ended_insert"), self.ended.job_id.is_empty(), self.ended.args()),
+            (sql!("event_insert_plain"), self.plain_events.seq.is_empty(), self.plain_events.args()),
+            (sql!("event_insert"), self.full_events.seq.is_empty(), self.full_events.args()),
+            (sql!("delta_insert"), deltas.letters.is_empty(), deltas.args()),
+        ];
+        let writes = statements
+            .iter()
+            .filter(|(_, is_empty, _)| !is_empty)
+            .map(|(sql, _, args)| async { line.run(sql, args).await.map(|_| ()) });
+        let writes = async {
+            // The first that failed says why; those behind it only say that something did.
+            join_all(writes).await.into_iter().collect::<Result<(), Fault>>()
+        };
+        // Both are polled in this order, so they go out in this order.
+        let result = try_join(writes, last).await.map(|_| ());
+        let (first_event, taken, soonest) = (self.first_event, self.taken, self.soonest);
+        *self = Batch {
+            taken,
+            soonest,
+            ..Batch::new(Rc::clone(&self.memory), Arc::clone(&self.seals), first_event)
+        };
+        result
+    }
+}

@@ -1,0 +1,1 @@
+DELETE FROM redrive.job WHERE id = ANY ($1)

@@ -1,0 +1,1 @@
+DELETE FROM redrive.lease WHERE job_id = ANY ($1)

@@ -1,0 +1,1 @@
+SELECT id FROM redrive.name WHERE text = $1

@@ -1,0 +1,1 @@
+SELECT id, text FROM redrive.name WHERE id = ANY ($1)

@@ -1,0 +1,1 @@
+INSERT INTO redrive.operation (id, at) VALUES ($1::text::uuid, $2)

@@ -1,0 +1,1 @@
+DELETE FROM redrive.progress WHERE job_id = ANY ($1)

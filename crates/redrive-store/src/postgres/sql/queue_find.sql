@@ -1,0 +1,1 @@
+SELECT id FROM redrive.queue WHERE name = $1

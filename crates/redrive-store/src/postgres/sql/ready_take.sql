@@ -1,0 +1,29 @@
+-- Takes what is due in these lanes, best first. Work that waits for its time is stepped over a rank at a time, so the cost
+-- does not depend on how much of it there is. What others are taking is left to them.
+WITH RECURSIVE ranks AS (
+    SELECT p.lane_id, (SELECT min(r.rank) FROM redrive.ready r WHERE r.lane_id = p.lane_id) AS rank
+    FROM unnest($1::bigint[]) AS p (lane_id)
+    UNION ALL
+    SELECT k.lane_id, (SELECT min(r.rank) FROM redrive.ready r WHERE r.lane_id = k.lane_id AND r.rank > k.rank)
+    FROM ranks k WHERE k.rank IS NOT NULL
+), due AS MATERIALIZED (
+    SELECT d.lane_id, d.rank, d.run_at, d.job_id
+    FROM ranks k CROSS JOIN LATERAL (
+        SELECT r.lane_id, r.rank, r.run_at, r.job_id FROM redrive.ready r
+        WHERE r.lane_id = k.lane_id AND r.rank = k.rank AND r.run_at <= coalesce($3, redrive.now_ms())
+        ORDER BY r.run_at, r.job_id LIMIT $2 FOR UPDATE SKIP LOCKED
+    ) d
+    WHERE k.rank IS NOT NULL
+    ORDER BY d.rank, d.run_at, d.job_id LIMIT $2
+), taken AS (
+    DELETE FROM redrive.ready r USING due d
+    WHERE r.lane_id = d.lane_id AND r.rank = d.rank AND r.run_at = d.run_at AND r.job_id = d.job_id
+    RETURNING r.lane_id, r.rank, r.run_at, r.job_id
+)
+SELECT j.payload, j.enqueued_at, j.rank, j.source_id, j.event, j.policy, j.overrides, j.caller_id, j.idempotency_key,
+       j.unique_key, j.timeout_ms, j.deadline_at, j.origin,
+       -- Redriven, it is carried out by a handler of its name, which any process may have.
+       j.inline AND coalesce(p.redrives, 0) = 0, j.lane_id,
+       p.fence, p.attempts, p.retries, p.crashes, p.last_delay_ms, p.hint, p.event, j.id, t.lane_id, t.run_at
+FROM taken t JOIN redrive.job j ON j.id = t.job_id LEFT JOIN redrive.progress p ON p.job_id = t.job_id
+ORDER BY t.rank, t.run_at, t.job_id
