@@ -202,6 +202,12 @@ impl Batch {
 
     /// Appends an event under a number taken before.
     pub(super) fn put_event(&mut self, seq: i64, at: Timestamp, row: EventRow<'_>) -> Result<(), Fault> {
+        // A story goes forward. What we take over was told by a transaction with a higher number than ours: the next one of
+        // ours has one that is higher still.
+        let goes_on = row.lane_id.is_some() && row.event_type != "job_enqueued";
+        if goes_on && row.parent.is_some_and(|parent| parent >= seq) {
+            return Err(Fault::Again(format!("event {seq} would stand before what led to it")));
+        }
         let status = row.status.unwrap_or(EventStatus::Pending);
         let type_id = self.memory.borrow().name(row.event_type)?;
         self.events += 1;

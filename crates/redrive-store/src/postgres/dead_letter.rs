@@ -211,7 +211,7 @@ impl Redrive {
         let queues: Vec<i64> = with_key.iter().map(|id| keys[id].0).collect();
         let texts: Vec<&str> = with_key.iter().map(|id| keys[id].1.as_str()).collect();
         let jobs: Vec<i64> = with_key.iter().map(|id| id.0).collect();
-        tx.line.run(sql!("unique_insert"), args![queues, texts, jobs]).await?;
+        tx.line.run(sql!("unique_retake"), args![queues, texts, jobs]).await?;
         let mut holders: HashMap<(i64, String), JobId> = HashMap::new();
         for row in tx.line.all(sql!("unique_find"), args![queues, texts]).await? {
             holders.insert((column(&row, 0)?, column(&row, 1)?), JobId(column(&row, 2)?));

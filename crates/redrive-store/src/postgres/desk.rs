@@ -384,6 +384,10 @@ impl Room {
             }
         }
         *parked = staying;
+        // Whoever does not wait does not hear of new lanes either.
+        if group.leases.iter().any(|call| call.request.wait.is_zero()) {
+            self.lanes_are_stale.set(true);
+        }
         for call in &mut group.leases {
             // The store is looked into for whoever does not wait, and where something may be due.
             call.looked = call.request.wait.is_zero() || !is_idle(call);
@@ -394,7 +398,7 @@ impl Room {
                 std::mem::take(&mut group.leases).into_iter().partition(|call| call.looked);
             group.leases = going;
             if !waiting.is_empty() {
-                parked.extend(waiting);
+                parked.extend(waiting.into_iter().map(LeaseCall::waits));
                 self.wake_watch.notify_one();
             }
         }
@@ -448,7 +452,7 @@ impl Room {
         for op in group.into_ops() {
             match op {
                 Op::Lease(call) if call.leased.is_empty() && call.until > now && !call.abandoned() => {
-                    self.parked.borrow_mut().push(call);
+                    self.parked.borrow_mut().push(call.waits());
                     self.wake_watch.notify_one();
                 }
                 op => {

@@ -97,7 +97,9 @@ impl Group {
         self.forget();
         let lacking = room.memory.borrow().lacks(enqueue::needs(&self.enqueues));
         memory::learn(line, &room.memory, &lacking).await?;
-        if room.lanes_are_stale.replace(false)
+        // Whoever does not wait gets no second look, so it looks into lanes that others have just made, too.
+        let impatient = self.leases.iter().any(|call| call.request.wait.is_zero());
+        if (room.lanes_are_stale.replace(false) || impatient)
             && let Err(fault) = learn_lanes(line, &room.memory).await
         {
             room.lanes_are_stale.set(true);

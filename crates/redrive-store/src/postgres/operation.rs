@@ -60,6 +60,8 @@ pub(super) struct LeaseCall {
     pub(super) leased: Vec<LeasedJob>,
     /// Whether the store was looked into for it.
     pub(super) looked: bool,
+    /// Whether it has waited.
+    pub(super) waited: bool,
     reply: Reply<Vec<LeasedJob>>,
 }
 
@@ -68,13 +70,30 @@ impl LeaseCall {
         let (reply, answer) = oneshot::channel();
         let arrived = Instant::now();
         let until = arrived + request.wait.min(Duration::from_hours(1));
-        (LeaseCall { now, arrived, until, request, leased: Vec::new(), looked: false, reply }, answer)
+        (
+            LeaseCall {
+                now,
+                arrived,
+                until,
+                request,
+                leased: Vec::new(),
+                looked: false,
+                waited: false,
+                reply,
+            },
+            answer,
+        )
+    }
+
+    /// From here on it waits.
+    pub(super) fn waits(self) -> LeaseCall {
+        LeaseCall { waited: true, ..self }
     }
 
     /// The caller's own clock. For one that has waited, the whole milliseconds that passed are added: not a part of one, so
     /// that nothing is due too early.
     pub(super) fn callers_now(&self) -> Timestamp {
-        let waited = if self.looked { self.arrived.elapsed().as_millis() } else { 0 };
+        let waited = if self.waited { self.arrived.elapsed().as_millis() } else { 0 };
         Timestamp::from_millis(self.now.millis().saturating_add(i64::try_from(waited).unwrap_or(i64::MAX)))
     }
 

@@ -79,7 +79,8 @@ pub(super) async fn apply(tx: &mut Tx<'_>, rows: &[Row], calls: &mut [SettleCall
         let found = read(row, &tx.seals)?;
         held.insert(found.job, found);
     }
-    let mut stale: Vec<(usize, usize)> = Vec::new();
+    let mut stale: Vec<Stale> = Vec::new();
+    let mut told: HashMap<JobId, (i64, Held)> = HashMap::new();
     for (at, call) in calls.iter_mut().enumerate() {
         let mut settled = Vec::with_capacity(call.ask.len());
         for (place, settlement) in call.ask.iter().enumerate() {
@@ -87,10 +88,23 @@ pub(super) async fn apply(tx: &mut Tx<'_>, rows: &[Row], calls: &mut [SettleCall
             let holds = held.get(&token.job).is_some_and(|held| held.claim.holds(token.fence));
             // Whoever shows the right fence ends the lease; whoever comes behind finds none.
             if let Some(held) = holds.then(|| held.remove(&token.job)).flatten() {
-                settled.push(settle_one(tx, call.now, &held, settlement)?);
+                let outcome = settle_one(tx, call.now, &held, settlement)?;
+                if let Settled::Done { event } | Settled::Cancelled { event } = outcome {
+                    told.insert(token.job, (event.0, held));
+                }
+                settled.push(outcome);
+                continue;
+            }
+            settled.push(Settled::Stale);
+            let latest = held.get(&token.job).map(|held| (held.event, held));
+            let latest = latest.or_else(|| told.get(&token.job).map(|(event, held)| (*event, held)));
+            if let Some((parent, held)) = latest {
+                let about = About { parent, source_id: held.source_id, caller_id: held.caller_id.as_deref() };
+                let seq = tx.batch.next_event()?;
+                put_stale(tx, seq, call.now, settlement, about)?;
             } else {
-                stale.push((at, place));
-                settled.push(Settled::Stale);
+                // Its number is taken now, so that it stands where it belongs.
+                stale.push(Stale { call: at, place, seq: tx.batch.next_event()? });
             }
         }
         call.result = Some(settled);
@@ -98,35 +112,58 @@ pub(super) async fn apply(tx: &mut Tx<'_>, rows: &[Row], calls: &mut [SettleCall
     tell_stale(tx, &stale, calls).await
 }
 
+/// A settlement that came too late, about a job that nobody has a lease of.
+struct Stale {
+    call: usize,
+    place: usize,
+    seq: i64,
+}
+
+/// What a settlement that came too late is told beside.
+struct About<'a> {
+    parent: i64,
+    source_id: i64,
+    caller_id: Option<&'a str>,
+}
+
 /// Who comes too late changes nothing, but what it came with is told: beside the job's story, in which it has no place.
-/// A job that nobody remembers has none.
-async fn tell_stale(tx: &mut Tx<'_>, stale: &[(usize, usize)], calls: &[SettleCall]) -> Result<(), Fault> {
+fn put_stale(
+    tx: &mut Tx<'_>,
+    seq: i64,
+    callers_now: Timestamp,
+    settlement: &Settlement,
+    about: About<'_>,
+) -> Result<(), Fault> {
+    let row = EventRow {
+        event_type: "stale_settle",
+        source_id: about.source_id,
+        // Nothing came of it, so it is neither work that succeeded nor work that failed.
+        status: Some(EventStatus::Pending),
+        job: Some(settlement.token.job),
+        parent: Some(about.parent),
+        caller_id: about.caller_id,
+        tags: row::tags(&["stale"]),
+        detail: Some(row::stale(settlement)),
+        ..EventRow::default()
+    };
+    tx.batch.put_event(seq, tx.now(callers_now), row)
+}
+
+/// Looks up what a job without a lease came to. One that nobody remembers has no story that anything could be told beside.
+async fn tell_stale(tx: &mut Tx<'_>, stale: &[Stale], calls: &[SettleCall]) -> Result<(), Fault> {
     if stale.is_empty() {
         return Ok(());
     }
-    // What this very group has said about these jobs comes first.
-    tx.batch.write(tx.line).await?;
-    let ids: Vec<i64> = stale.iter().map(|(at, place)| calls[*at].ask[*place].token.job.0).collect();
+    let ids: Vec<i64> = stale.iter().map(|late| calls[late.call].ask[late.place].token.job.0).collect();
     let mut latest: HashMap<i64, (i64, i64, Option<String>)> = HashMap::new();
     for row in tx.line.all(sql!("job_latest"), args![ids]).await? {
         latest.insert(column(&row, 0)?, (column(&row, 1)?, column(&row, 2)?, column(&row, 3)?));
     }
-    for (at, place) in stale {
-        let (call, settlement) = (&calls[*at], &calls[*at].ask[*place]);
+    for late in stale {
+        let (call, settlement) = (&calls[late.call], &calls[late.call].ask[late.place]);
         let Some((parent, source_id, caller_id)) = latest.get(&settlement.token.job.0) else { continue };
-        let row = EventRow {
-            event_type: "stale_settle",
-            source_id: *source_id,
-            // Nothing came of it, so it is neither work that succeeded nor work that failed.
-            status: Some(EventStatus::Pending),
-            job: Some(settlement.token.job),
-            parent: Some(*parent),
-            caller_id: caller_id.as_deref(),
-            tags: row::tags(&["stale"]),
-            detail: Some(row::stale(settlement)),
-            ..EventRow::default()
-        };
-        tx.batch.event(tx.now(call.now), row)?;
+        let about = About { parent: *parent, source_id: *source_id, caller_id: caller_id.as_deref() };
+        put_stale(tx, late.seq, call.now, settlement, about)?;
     }
     Ok(())
 }
