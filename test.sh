@@ -40,6 +40,11 @@ need mkfs.ext4 e2fsprogs
 need losetup mount
 # A clock that jumps, in real processes.
 need faketime faketime
+# PostgreSQL, of which the tests start servers of their own; Debian keeps its programs off the path. And a pooler before it.
+PATH="$PATH:$(printf '%s:' /usr/lib/postgresql/*/bin):/usr/sbin"
+need initdb postgresql
+PATH="$PATH:$(printf '%s:' /usr/lib/postgresql/*/bin)"
+need pgbouncer pgbouncer
 
 # The same flags everywhere: a different set of features would build the dependencies again.
 all=(--locked --workspace --all-features)
@@ -58,9 +63,26 @@ else
     skip "lints" "clippy is missing: rustup component add clippy"
 fi
 
+say "a throw-away PostgreSQL for the tests that share one"
+cargo build --quiet "${all[@]}" --bin throw-away-postgres
+if command -v initdb >/dev/null; then
+    # It ends when this script does, however it does: it lives for as long as its standard input is open.
+    coproc POSTGRES { exec "${CARGO_TARGET_DIR:-target}/debug/throw-away-postgres"; }
+    read -r REDRIVE_TEST_POSTGRES <&"${POSTGRES[0]}"
+    export REDRIVE_TEST_POSTGRES
+else
+    skip "PostgreSQL" "it could not be installed"
+fi
+
 say "cargo test: the workspace with all features, doc tests and guides included"
+# The model of the lease protocol leaves its figures there.
+figures="${CARGO_TARGET_DIR:-target}/tmp/lease-protocol.txt"
+rm -f "$figures"
 # Snapshots are compared, never written.
 INSTA_UPDATE=no cargo test --quiet --no-fail-fast "${all[@]}"
+
+say "the model's figures"
+cat "$figures"
 
 say "cargo test: the library alone, without a feature"
 cargo test --quiet --locked --package redrive --no-default-features

@@ -8,6 +8,8 @@ mod config_file;
 mod key_source;
 mod store_place;
 
+pub(crate) use store_place::StorePlace;
+
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -202,9 +204,9 @@ impl Settings {
         &self.config.origin
     }
 
-    /// The file of the store.
-    pub(crate) fn store_path(&self, cwd: &Path) -> Result<PathBuf, Trouble> {
-        store_place::path(&self.store.value, cwd)
+    /// Where the store is.
+    pub(crate) fn store_place(&self, cwd: &Path) -> Result<StorePlace, Trouble> {
+        store_place::place(&self.store.value, cwd)
     }
 
     /// The keys of the store, if any were given.

@@ -40,8 +40,6 @@ pub(crate) enum Trouble {
     Input(io::Error),
     /// The store's URL cannot be understood.
     BadStore { url: String },
-    /// The store is a PostgreSQL, which is not built yet.
-    Postgres { url: String },
     /// There is no store to look at.
     NoStore { path: PathBuf },
     /// The store cannot be opened.
@@ -106,7 +104,6 @@ impl Trouble {
             | Trouble::UnknownPolicy { .. }
             | Trouble::NoEvidence
             | Trouble::BadStore { .. }
-            | Trouble::Postgres { .. }
             | Trouble::NeedsYes { .. }
             | Trouble::BadCall(_)
             | Trouble::NoCommand
@@ -167,7 +164,6 @@ impl Trouble {
             Trouble::Output(error) => text(lang, "trouble.output", &[("error", &system_error(error, lang))]),
             Trouble::Input(error) => text(lang, "trouble.input", &[("error", &system_error(error, lang))]),
             Trouble::BadStore { url } => text(lang, "trouble.bad-store", &[("url", &secret::blanked(url))]),
-            Trouble::Postgres { url } => text(lang, "trouble.postgres", &[("url", &secret::blanked(url))]),
             Trouble::NoStore { path } => text(lang, "trouble.no-store", &[("path", &path.display())]),
             Trouble::Opening { path, error } => {
                 let words = store_in_words(error.trouble(), lang);
@@ -227,7 +223,6 @@ impl Trouble {
             Trouble::Output(_) => Some(say(lang, "trouble.hint.output")),
             Trouble::Input(_) => Some(say(lang, "trouble.hint.input")),
             Trouble::BadStore { .. } => Some(say(lang, "trouble.hint.bad-store")),
-            Trouble::Postgres { .. } => Some(say(lang, "trouble.hint.postgres")),
             Trouble::NoStore { .. } => Some(say(lang, "trouble.hint.store.missing")),
             Trouble::Store(error) | Trouble::Opening { error, .. } => {
                 Some(say(lang, &format!("trouble.hint.store.{}", store_kind(error.trouble()))))
@@ -277,6 +272,9 @@ fn store_kind(trouble: &StoreTrouble) -> &'static str {
         StoreTrouble::Full => "full",
         StoreTrouble::ReadOnly(_) => "read-only",
         StoreTrouble::Corrupt(_) => "corrupt",
+        StoreTrouble::Unreachable(_) => "unreachable",
+        StoreTrouble::UnknownOutcome(_) => "unknown-outcome",
+        StoreTrouble::Contended(_) => "contended",
         StoreTrouble::KeyMissing { given, .. } if given.is_empty() => "key-missing",
         StoreTrouble::KeyMissing { .. } => "key-unknown",
         StoreTrouble::WrongKey { .. } => "key-wrong",
@@ -301,7 +299,11 @@ fn store_in_words(trouble: &StoreTrouble, lang: Lang) -> String {
             text(lang, &key, &[("path", &path.display()), ("filesystem", filesystem)])
         }
         StoreTrouble::Busy { seconds } => text(lang, &key, &[("seconds", seconds)]),
-        StoreTrouble::ReadOnly(why) | StoreTrouble::Corrupt(why) => text(lang, &key, &[("why", why)]),
+        StoreTrouble::ReadOnly(why)
+        | StoreTrouble::Corrupt(why)
+        | StoreTrouble::Unreachable(why)
+        | StoreTrouble::UnknownOutcome(why)
+        | StoreTrouble::Contended(why) => text(lang, &key, &[("why", why)]),
         StoreTrouble::KeyMissing { key: id, given } => {
             text(lang, &key, &[("key", id), ("given", &given.join(", "))])
         }

@@ -10,9 +10,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use redrive_policy::{Cause, PRESETS};
 use repository::{blocks, files, files_ending, pages, read, root};
 
+/// What tests stand on: it knows none of ours, and only tests know it.
+const TESTING: &str = "redrive-testing";
+
 /// The crates in their order: each may know those before it, and no other of ours.
-const ORDER: &[&str] =
-    &["redrive-policy", "redrive-store", "redrive", "redrive-idempotency", "redrive-server", "redrive-cli"];
+const ORDER: &[&str] = &[
+    TESTING,
+    "redrive-policy",
+    "redrive-store",
+    "redrive",
+    "redrive-idempotency",
+    "redrive-server",
+    "redrive-cli",
+];
 
 /// Libraries that belong to some floors only.
 const ONLY_IN: &[(&[&str], &[&str])] = &[
@@ -104,6 +114,8 @@ fn crates_know_only_those_before_them() {
             if let Some(other) = ORDER.iter().position(|name| *name == dependency) {
                 assert!(other < place, "{} must not know {dependency}", manifest.name);
             }
+            let shipped = manifest.dependencies(&["dependencies", "build-dependencies"]).contains(TESTING);
+            assert!(!shipped, "{} may know {TESTING} in its tests only", manifest.name);
             for (libraries, floors) in ONLY_IN {
                 let elsewhere =
                     libraries.contains(&dependency.as_str()) && !floors.contains(&manifest.name.as_str());

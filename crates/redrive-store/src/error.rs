@@ -14,6 +14,11 @@ impl StoreError {
         &self.0
     }
 
+    /// Whether nobody knows if it was done. Doing it again is safe only for what can be done twice.
+    pub fn outcome_is_unknown(&self) -> bool {
+        matches!(self.trouble(), Trouble::UnknownOutcome(_))
+    }
+
     /// Whether the same call may succeed later, with nothing done in between but waiting or making room.
     pub fn may_pass(&self) -> bool {
         matches!(
@@ -95,9 +100,12 @@ pub enum Trouble {
     /// The disk failed under a write. What was not acknowledged may or may not be there; nothing more is written.
     #[error("the disk failed, and this process writes no more: {0}")]
     Broken(String),
-    /// The database does not answer, and we have tried for as long as we may. Nothing is known to be written.
+    /// The database does not answer, and we have tried for as long as we may. Nothing was written.
     #[error("the database cannot be reached: {0}")]
     Unreachable(String),
+    /// The database went away while it committed, and did not come back in time.
+    #[error("the database went away while it committed: whether this was written is not known: {0}")]
+    UnknownOutcome(String),
     /// The database undid our transactions for others' sake, again and again.
     #[error("the database is contended: {0}")]
     Contended(String),

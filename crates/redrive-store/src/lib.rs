@@ -41,6 +41,8 @@ pub use job::{
     NewJob, Origin, PRIORITIES, RunNow,
 };
 pub use lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
+#[cfg(feature = "postgres")]
+pub use postgres::{Postgres, PostgresOptions, enqueue_in as enqueue_in_postgres};
 pub use seal::{KEY_BYTES, KeyRing, KeyTrouble, LineTrouble};
 pub use settle::{
     Ending, FailedAttempt, LetterReason, NewLetter, Output, Settled, Settlement, StoredDecision,

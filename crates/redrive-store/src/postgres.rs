@@ -5,10 +5,117 @@
 //! only a hint: polling is the truth. No superuser, no extension, no session state, so a pooler in between is welcome.
 
 mod batch;
+mod check;
+mod dead_letter;
+mod desk;
+mod enqueue;
+mod enqueue_in;
+mod event;
 mod fault;
+mod group;
+mod housekeeping;
+mod job;
 mod leasable;
+mod lease;
 mod line;
 mod memory;
+mod migrate;
+mod open;
+mod operation;
+mod patience;
+mod pool;
+mod reseal;
+mod settle;
+mod status;
+mod store;
+mod take;
 mod texts;
+mod tls;
 mod tx;
 mod verb;
+mod watch;
+mod wheres;
+mod worker;
+
+pub use enqueue_in::enqueue_in;
+
+use crate::error::StoreError;
+use crate::job::{Enqueued, NewJob};
+use crate::seal::{Keeper, KeyRing};
+use crate::time::Timestamp;
+use desk::{Handle, Opening};
+use open::Address;
+use tx::Clock;
+
+/// How a store is opened.
+#[derive(Debug, Clone)]
+pub struct PostgresOptions {
+    /// Whether the schema is made when there is none.
+    pub create: bool,
+    /// The schema that the tables are in; absent: what the URL says, else `redrive`.
+    pub schema: Option<String>,
+    /// Whether callers' clocks decide instead of the database's. For tests, which make time pass by themselves.
+    pub caller_clock: bool,
+    /// The most connections of this process, one to listen not included.
+    pub connections: usize,
+    /// The keys that values are encrypted with (R-D7); absent: they are not, and an encrypted store is refused.
+    pub keys: Option<KeyRing>,
+}
+
+impl Default for PostgresOptions {
+    fn default() -> PostgresOptions {
+        PostgresOptions { create: true, schema: None, caller_clock: false, connections: 4, keys: None }
+    }
+}
+
+/// The store for many machines.
+pub struct Postgres {
+    desk: Handle,
+    store_id: u64,
+    location: String,
+    schema: String,
+    clock: Clock,
+    keeper: Keeper,
+}
+
+impl std::fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Postgres").field("location", &self.location).finish_non_exhaustive()
+    }
+}
+
+impl Postgres {
+    /// Opens a store, brings its schema up to date, and makes it if it may. The URL is one as libpq knows it; several hosts
+    /// may be named, and the one that takes writes is used.
+    pub async fn open(url: &str, options: PostgresOptions) -> Result<Postgres, StoreError> {
+        let address = Address::parse(url, options.schema.as_deref())?;
+        let (location, schema) = (address.location(), address.schema().to_owned());
+        let clock = if options.caller_clock { Clock::Caller } else { Clock::Database };
+        let opening = Opening {
+            address,
+            create: options.create,
+            clock,
+            connections: options.connections,
+            keys: options.keys.clone(),
+        };
+        let (desk, store_id) = Handle::open(opening).await?;
+        let store_id = store_id.cast_unsigned();
+        let keeper = Keeper::new(options.keys, store_id);
+        Ok(Postgres { desk, store_id, location, schema, clock, keeper })
+    }
+
+    /// Enqueues inside the caller's own transaction, as [`enqueue_in`] does, in a store that may be encrypted.
+    pub async fn enqueue_in(
+        &self,
+        transaction: &tokio_postgres::Transaction<'_>,
+        now: Timestamp,
+        jobs: &[NewJob],
+    ) -> Result<Vec<Enqueued>, StoreError> {
+        enqueue_in::enqueue_with(&self.keeper, transaction, &self.schema, now, jobs).await
+    }
+
+    /// The schema that this redrive writes.
+    pub fn schema() -> i64 {
+        migrate::newest()
+    }
+}

@@ -8,11 +8,15 @@ use std::sync::Arc;
 
 use redrive::engine::Engine;
 use redrive_policy::Config;
-use redrive_store::{Event, JobRecord, Sqlite, SqliteOptions, Store, StoreError, Timestamp};
+use redrive_store::{
+    Event, JobRecord, KeyRing, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, StoreError,
+    Timestamp, Trouble as StoreTrouble,
+};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::Stage;
 use crate::args::JobRef;
+use crate::settings::StorePlace;
 use crate::text::text;
 use crate::trouble::Trouble;
 
@@ -35,17 +39,12 @@ enum WhenMissing {
 
 /// The store, made if need be.
 pub(super) fn to_write(stage: &Stage<'_>) -> Result<Opened, Trouble> {
-    let path = stage.settings.store_path(&stage.cwd)?;
-    open(&path, WhenMissing::Make, stage)
+    open(&stage.settings.store_place(&stage.cwd)?, WhenMissing::Make, stage)
 }
 
 /// The store; trouble when there is none.
 pub(super) fn to_read(stage: &Stage<'_>) -> Result<Opened, Trouble> {
-    let path = stage.settings.store_path(&stage.cwd)?;
-    if !path.try_exists().unwrap_or(true) {
-        return Err(Trouble::NoStore { path });
-    }
-    open(&path, WhenMissing::Refuse, stage)
+    open(&stage.settings.store_place(&stage.cwd)?, WhenMissing::Refuse, stage)
 }
 
 /// The store; nothing when there is none, and the person is told.
@@ -61,7 +60,7 @@ pub(super) fn if_there(stage: &mut Stage<'_>) -> Result<Option<Opened>, Trouble>
     }
 }
 
-fn open(path: &Path, when_missing: WhenMissing, stage: &Stage<'_>) -> Result<Opened, Trouble> {
+fn open(place: &StorePlace, when_missing: WhenMissing, stage: &Stage<'_>) -> Result<Opened, Trouble> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("redrive")
@@ -69,14 +68,31 @@ fn open(path: &Path, when_missing: WhenMissing, stage: &Stage<'_>) -> Result<Ope
         .build()
         .map_err(Trouble::NoRuntime)?;
     let create = when_missing == WhenMissing::Make;
+    let keys = stage.settings.keys(&stage.cwd)?;
+    let store: Arc<dyn Store> = match place {
+        StorePlace::File(path) => Arc::new(open_file(path, create, keys)?),
+        StorePlace::Postgres(url) => {
+            let options = PostgresOptions { create, keys, ..PostgresOptions::default() };
+            let opened = runtime.block_on(Postgres::open(url, options));
+            Arc::new(opened.map_err(|error| match error.trouble() {
+                StoreTrouble::Missing(path) => Trouble::NoStore { path: path.clone() },
+                _ => Trouble::Store(error),
+            })?)
+        }
+    };
+    Ok(Opened { store, runtime, now: Timestamp::from_system(stage.now) })
+}
+
+fn open_file(path: &Path, create: bool, keys: Option<KeyRing>) -> Result<Sqlite, Trouble> {
+    if !create && !path.try_exists().unwrap_or(true) {
+        return Err(Trouble::NoStore { path: path.to_owned() });
+    }
     if let Some(folder) = path.parent().filter(|_| create) {
         let unwritable = |source| Trouble::Unwritable { path: folder.to_owned(), source };
         std::fs::create_dir_all(folder).map_err(unwritable)?;
     }
-    let keys = stage.settings.keys(&stage.cwd)?;
-    let store = Sqlite::open(path, SqliteOptions { create, keys, ..SqliteOptions::default() })
-        .map_err(|error| Trouble::Opening { path: path.to_owned(), error })?;
-    Ok(Opened { store: Arc::new(store), runtime, now: Timestamp::from_system(stage.now) })
+    Sqlite::open(path, SqliteOptions { create, keys, ..SqliteOptions::default() })
+        .map_err(|error| Trouble::Opening { path: path.to_owned(), error })
 }
 
 impl Opened {

@@ -4,16 +4,28 @@ use std::path::{Path, PathBuf};
 
 use crate::trouble::Trouble;
 
-/// The file of the store. A relative path is looked for from `cwd` on.
-pub(super) fn path(url: &str, cwd: &Path) -> Result<PathBuf, Trouble> {
+/// A file, or a database for many machines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StorePlace {
+    /// An SQLite file.
+    File(PathBuf),
+    /// A PostgreSQL database, by its URL.
+    Postgres(String),
+}
+
+/// The place of the store. A relative path is looked for from `cwd` on.
+pub(super) fn place(url: &str, cwd: &Path) -> Result<StorePlace, Trouble> {
     let scheme = url.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     let path = match scheme.as_deref() {
-        Some("postgres" | "postgresql") => return Err(Trouble::Postgres { url: url.to_owned() }),
+        Some("postgres" | "postgresql") if url.contains("://") => {
+            return Ok(StorePlace::Postgres(url.to_owned()));
+        }
         Some("sqlite") => {
             let rest = &url["sqlite:".len()..];
             rest.strip_prefix("//").unwrap_or(rest)
         }
         // Any other scheme names something that this is not.
+        Some("postgres" | "postgresql") => return Err(Trouble::BadStore { url: url.to_owned() }),
         _ if url.contains("://") => return Err(Trouble::BadStore { url: url.to_owned() }),
         _ => url,
     };
@@ -21,17 +33,17 @@ pub(super) fn path(url: &str, cwd: &Path) -> Result<PathBuf, Trouble> {
     if path.is_empty() || path == ":memory:" || path.contains('\0') {
         return Err(Trouble::BadStore { url: url.to_owned() });
     }
-    Ok(cwd.join(path))
+    Ok(StorePlace::File(cwd.join(path)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// R-C1: `sqlite:PATH` and a bare path are files; what is not built yet says so.
+    /// R-C1: `sqlite:PATH` and a bare path are files, `postgres://…` is a database; anything else is refused by name.
     #[test]
-    fn a_store_is_a_file_or_refused_by_name() {
-        let at = |url: &str| path(url, Path::new("/here")).map_err(|trouble| trouble.exit().code());
+    fn a_store_is_a_file_a_database_or_refused() {
+        let at = |url: &str| place(url, Path::new("/here")).map_err(|trouble| trouble.exit().code());
         for (url, place) in [
             ("sqlite:/data/x.db", "/data/x.db"),
             ("sqlite:///data/x.db", "/data/x.db"),
@@ -39,11 +51,12 @@ mod tests {
             ("x.db", "/here/x.db"),
             ("SQLITE:x.db", "/here/x.db"),
         ] {
-            assert_eq!(at(url), Ok(PathBuf::from(place)), "{url}");
+            assert_eq!(at(url), Ok(StorePlace::File(PathBuf::from(place))), "{url}");
         }
-        for url in
-            ["postgres://u:p@h/db", "postgresql://h", "mysql://h", "sqlite:", "sqlite::memory:", "", "a\0b"]
-        {
+        for url in ["postgres://u:p@h/db", "postgresql://h"] {
+            assert_eq!(at(url), Ok(StorePlace::Postgres(url.to_owned())), "{url}");
+        }
+        for url in ["mysql://h", "postgres:x", "sqlite:", "sqlite::memory:", "", "a\0b"] {
             assert_eq!(at(url), Err(2), "{url}");
         }
     }

@@ -3,8 +3,10 @@
 //! Every verb reads and takes what it needs first, then says here what follows from it. All of it goes out at once, with
 //! the commit behind it.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use futures_util::future::{join_all, try_join};
 use redrive_policy::Cause;
@@ -16,6 +18,7 @@ use super::texts::sql;
 use crate::event::EventStatus;
 use crate::id::JobId;
 use crate::row::EventRow;
+use crate::seal::{Cell, Seals};
 use crate::time::Timestamp;
 
 /// A table's rows, as one array per column.
@@ -33,7 +36,7 @@ macro_rules! table {
                 $(self.$field.push(row.$field);)*
             }
 
-            fn args(&self) -> Vec<Arg<'_>> {
+            pub(super) fn args(&self) -> Vec<Arg<'_>> {
                 vec![$(self.$field.arg()),*]
             }
         }
@@ -61,7 +64,7 @@ table! {
 }
 table! {
     /// A lease whose execution begins.
-    BegunRow in Begun { job_id: i64, attempts: i64, begun_at: i64, event: i64 }
+    BegunRow in Beginnings { job_id: i64, attempts: i64, begun_at: i64, event: i64 }
 }
 table! {
     /// What a job that is put back has been through.
@@ -127,18 +130,20 @@ pub(super) const EVENTS_PER_TRANSACTION: i64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Batch {
     memory: Rc<RefCell<Memory>>,
+    seals: Arc<Seals>,
     first_event: i64,
     taken: i64,
     jobs: Jobs,
     readies: Readies,
     leases: Leases,
-    begun: Begun,
+    begun: Beginnings,
     progress: Progress,
     letters: Letters,
     ended: Ended,
     plain_events: PlainEvents,
     full_events: FullEvents,
     unique_freed: Uniques,
+    leases_gone: Vec<i64>,
     progress_gone: Vec<i64>,
     jobs_gone: Vec<i64>,
     strangers: Vec<i64>,
@@ -151,21 +156,23 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn new(memory: Rc<RefCell<Memory>>, first_event: i64) -> Batch {
+    pub(super) fn new(memory: Rc<RefCell<Memory>>, seals: Arc<Seals>, first_event: i64) -> Batch {
         Batch {
             memory,
+            seals,
             first_event,
             taken: 0,
             jobs: Jobs::default(),
             readies: Readies::default(),
             leases: Leases::default(),
-            begun: Begun::default(),
+            begun: Beginnings::default(),
             progress: Progress::default(),
             letters: Letters::default(),
             ended: Ended::default(),
             plain_events: PlainEvents::default(),
             full_events: FullEvents::default(),
             unique_freed: Uniques::default(),
+            leases_gone: Vec::new(),
             progress_gone: Vec::new(),
             jobs_gone: Vec::new(),
             strangers: Vec::new(),
@@ -175,6 +182,11 @@ impl Batch {
             failed_events: 0,
             soonest: None,
         }
+    }
+
+    /// Whether every event of this transaction comes after that one.
+    pub(super) fn is_after(&self, event: i64) -> bool {
+        event < self.first_event
     }
 
     /// A number of its own from this transaction's.
@@ -195,6 +207,12 @@ impl Batch {
 
     /// Appends an event under a number taken before.
     pub(super) fn put_event(&mut self, seq: i64, at: Timestamp, row: EventRow<'_>) -> Result<(), Fault> {
+        // A story goes forward. What we take over was told by a transaction with a higher number than ours: the next one of
+        // ours has one that is higher still.
+        let goes_on = row.lane_id.is_some() && row.event_type != "job_enqueued";
+        if goes_on && row.parent.is_some_and(|parent| parent >= seq) {
+            return Err(Fault::Again(format!("event {seq} would stand before what led to it")));
+        }
         let status = row.status.unwrap_or(EventStatus::Pending);
         let type_id = self.memory.borrow().name(row.event_type)?;
         self.events += 1;
@@ -225,6 +243,8 @@ impl Batch {
             self.plain_events.push(plain);
             return Ok(());
         }
+        let detail =
+            self.seals.seal_some(Cell::EventDetail, seq, row.detail.as_deref())?.map(Cow::into_owned);
         self.full_events.push(FullEventRow {
             seq,
             at: plain.at,
@@ -244,7 +264,7 @@ impl Batch {
             caller_id: row.caller_id.map(str::to_owned),
             tags: row.tags,
             imported_at: row.imported_at,
-            detail: row.detail,
+            detail,
         });
         Ok(())
     }
@@ -315,6 +335,10 @@ impl Batch {
         self.ended.push(EndedRow { job_id: job.0, event });
     }
 
+    pub(super) fn drop_lease(&mut self, job: JobId) {
+        self.leases_gone.push(job.0);
+    }
+
     pub(super) fn drop_progress(&mut self, job: JobId) {
         self.progress_gone.push(job.0);
     }
@@ -379,18 +403,19 @@ impl Batch {
         last: impl Future<Output = Result<(), Fault>>,
     ) -> Result<(), Fault> {
         let deltas = self.deltas();
-        let gone = [args![self.progress_gone].to_vec(), args![self.jobs_gone].to_vec()];
+        let gone = [&self.leases_gone, &self.progress_gone, &self.jobs_gone].map(|gone| vec![gone.arg()]);
         let strangers = args![self.strangers].to_vec();
         // In an order in which what is deleted has been read, and what refers to others comes after them.
         let statements: Vec<(&'static str, bool, Vec<Arg<'_>>)> = vec![
             (sql!("worker_stranger"), self.strangers.is_empty(), strangers),
+            (sql!("lease_delete"), self.leases_gone.is_empty(), gone[0].clone()),
             (sql!("job_insert"), self.jobs.id.is_empty(), self.jobs.args()),
             (sql!("lease_insert"), self.leases.job_id.is_empty(), self.leases.args()),
             (sql!("lease_begin"), self.begun.job_id.is_empty(), self.begun.args()),
             (sql!("letter_insert"), self.letters.job_id.is_empty(), self.letters.args()),
             (sql!("unique_delete"), self.unique_freed.job_id.is_empty(), self.unique_freed.args()),
-            (sql!("progress_delete"), self.progress_gone.is_empty(), gone[0].clone()),
-            (sql!("job_delete"), self.jobs_gone.is_empty(), gone[1].clone()),
+            (sql!("progress_delete"), self.progress_gone.is_empty(), gone[1].clone()),
+            (sql!("job_delete"), self.jobs_gone.is_empty(), gone[2].clone()),
             (sql!("progress_put"), self.progress.job_id.is_empty(), self.progress.args()),
             (sql!("ready_insert"), self.readies.job_id.is_empty(), self.readies.args()),
             (sql!("ended_insert"), self.ended.job_id.is_empty(), self.ended.args()),
@@ -409,7 +434,11 @@ impl Batch {
         // Both are polled in this order, so they go out in this order.
         let result = try_join(writes, last).await.map(|_| ());
         let (first_event, taken, soonest) = (self.first_event, self.taken, self.soonest);
-        *self = Batch { taken, soonest, ..Batch::new(Rc::clone(&self.memory), first_event) };
+        *self = Batch {
+            taken,
+            soonest,
+            ..Batch::new(Rc::clone(&self.memory), Arc::clone(&self.seals), first_event)
+        };
         result
     }
 }

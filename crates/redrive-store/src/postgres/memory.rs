@@ -7,8 +7,9 @@ use super::fault::Fault;
 use super::line::{Line, args, column};
 use super::texts::sql;
 
-/// The most names that are remembered: a program that invents sources does not fill our memory.
-const MOST_NAMES: usize = 10_000;
+/// The most names that are remembered: a program that invents sources does not fill our memory. More than twice what one
+/// call can name, so that a call whose names were forgotten under it finds room for all of them the next time.
+const MOST_NAMES: usize = 50_000;
 
 /// The types of the events that the store writes by itself.
 pub(super) const EVENT_TYPES: &[&str] = &[
@@ -41,8 +42,6 @@ pub(super) struct Memory {
     texts: HashMap<i64, String>,
     lanes: HashMap<String, HashMap<String, i64>>,
     by_id: HashMap<i64, Lane>,
-    /// Numbers for jobs that were taken from the sequence and not given out.
-    numbers: Vec<i64>,
 }
 
 /// What an operation has to have a number for before its transaction begins.
@@ -85,7 +84,8 @@ impl Memory {
         self.names
             .get(text)
             .copied()
-            .ok_or_else(|| Fault::corrupt(format_args!("the name {text:?} has no number")))
+            // Learnt before, and forgotten since for others' sake: the next time it is learnt again.
+            .ok_or_else(|| Fault::Again(format!("the name {text:?} has no number")))
     }
 
     /// The lanes of these kinds in these queues (none named: in all of them), as far as they are known.
@@ -110,22 +110,6 @@ impl Memory {
     fn remember_lane(&mut self, lane: Lane) {
         self.lanes.entry(lane.queue.clone()).or_default().insert(lane.kind.clone(), lane.id);
         self.by_id.insert(lane.id, lane);
-    }
-
-    /// A number for a new job.
-    pub(super) fn take_number(&mut self) -> Option<i64> {
-        self.numbers.pop()
-    }
-
-    pub(super) fn numbers_left(&self) -> usize {
-        self.numbers.len()
-    }
-
-    /// Numbers from the sequence, given out from the lowest on.
-    pub(super) fn keep_numbers(&mut self, mut numbers: Vec<i64>) {
-        numbers.append(&mut self.numbers);
-        numbers.sort_unstable_by(|a, b| b.cmp(a));
-        self.numbers = numbers;
     }
 }
 
@@ -157,13 +141,13 @@ pub(super) async fn learn(
                     found = line.first(sql!("lane_find"), key).await?;
                 }
                 let row = found.ok_or_else(|| Fault::Again(format!("the lane {queue}/{kind} is gone")))?;
-                let lane = Lane {
+                let found_lane = Lane {
                     id: column(&row, 0)?,
                     queue_id: column(&row, 1)?,
                     queue: queue.clone(),
                     kind: kind.clone(),
                 };
-                memory.borrow_mut().remember_lane(lane);
+                memory.borrow_mut().remember_lane(found_lane);
             }
         }
     }
@@ -175,14 +159,14 @@ pub(super) async fn learn_lanes(line: &Line, memory: &std::cell::RefCell<Memory>
     let rows = line.all(sql!("lane_list"), args![]).await?;
     let mut memory = memory.borrow_mut();
     for row in rows {
-        let lane = Lane {
+        let found_lane = Lane {
             id: column(&row, 0)?,
             queue_id: column(&row, 1)?,
             queue: column(&row, 2)?,
             kind: column(&row, 3)?,
         };
-        if !memory.by_id.contains_key(&lane.id) {
-            memory.remember_lane(lane);
+        if !memory.by_id.contains_key(&found_lane.id) {
+            memory.remember_lane(found_lane);
         }
     }
     Ok(())

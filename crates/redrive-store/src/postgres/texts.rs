@@ -51,3 +51,8 @@ pub(super) fn adapt(text: &str, schema: &str) -> String {
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
+
+/// A text as the database can hold it: it has no NUL.
+pub(super) fn storable(text: &str) -> String {
+    text.replace('\0', "␀")
+}

@@ -2,14 +2,17 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use futures_util::future::{join, try_join};
+use futures_util::future::{join, try_join, try_join3};
 
 use super::batch::Batch;
 use super::fault::Fault;
 use super::line::{Line, args, column};
 use super::memory::Memory;
 use super::texts::sql;
+use crate::id::EventSeq;
+use crate::seal::{Keeper, KeyRow, Seals};
 use crate::time::Timestamp;
 
 /// Whose clock decides.
@@ -33,6 +36,9 @@ pub(super) enum Isolation {
 pub(super) struct Tx<'a> {
     pub(super) line: &'a Line,
     pub(super) memory: Rc<RefCell<Memory>>,
+    pub(super) keeper: &'a Keeper,
+    /// The keys that hold in this transaction.
+    pub(super) seals: Arc<Seals>,
     pub(super) batch: Batch,
     clock: Clock,
     at: Timestamp,
@@ -44,23 +50,37 @@ impl<'a> Tx<'a> {
     pub(super) async fn begin<T>(
         line: &'a Line,
         memory: &Rc<RefCell<Memory>>,
+        keeper: &'a Keeper,
         clock: Clock,
         isolation: Isolation,
         beside: impl Future<Output = T>,
     ) -> Result<(Tx<'a>, T), Fault> {
-        let words = match isolation {
-            Isolation::Taking => "BEGIN",
-            Isolation::Moment => "BEGIN ISOLATION LEVEL REPEATABLE READ",
+        let (words, open) = match isolation {
+            Isolation::Taking => ("BEGIN", sql!("transaction_open")),
+            Isolation::Moment => ("BEGIN ISOLATION LEVEL REPEATABLE READ", sql!("transaction_open_moment")),
         };
-        let opening =
-            async { try_join(line.say(words), line.first(sql!("transaction_open"), args![])).await };
+        let opening = async {
+            let number = line.first(sql!("transaction_number"), args![]);
+            try_join3(line.say(words), number, line.first(open, args![])).await
+        };
         let (opened, beside) = join(opening, beside).await;
-        let ((), row) = opened?;
-        let row = row.ok_or_else(|| Fault::corrupt("the store's own row is missing"))?;
-        let at = Timestamp::from_millis(column(&row, 0)?);
-        let (first_event, number): (i64, i64) = (column(&row, 1)?, column(&row, 2)?);
-        let batch = Batch::new(Rc::clone(memory), first_event);
-        Ok((Tx { line, memory: Rc::clone(memory), batch, clock, at, number }, beside))
+        let read = async {
+            let missing = || Fault::corrupt("the store's own row is missing");
+            let ((), number, row) = opened?;
+            let (number, row) = (number.ok_or_else(missing)?, row.ok_or_else(missing)?);
+            let seals = seals(line, keeper, column(&row, 2)?).await?;
+            let at = Timestamp::from_millis(column(&row, 0)?);
+            Ok::<_, Fault>((at, column(&row, 1)?, column(&number, 0)?, seals))
+        };
+        let (at, first_event, number, seals) = match read.await {
+            Ok(read) => read,
+            Err(fault) => {
+                undo(line).await;
+                return Err(fault);
+            }
+        };
+        let batch = Batch::new(Rc::clone(memory), Arc::clone(&seals), first_event);
+        Ok((Tx { line, memory: Rc::clone(memory), keeper, seals, batch, clock, at, number }, beside))
     }
 
     /// The time, for a caller whose clock says `now`.
@@ -71,10 +91,26 @@ impl<'a> Tx<'a> {
         }
     }
 
+    /// The database's own time.
+    pub(super) fn now_of_database(&self) -> Timestamp {
+        self.at
+    }
+
     /// A time that a caller counted from its own `now`, by the clock that decides.
     pub(super) fn by_our_clock(&self, time: Timestamp, now: Timestamp) -> Timestamp {
         let ahead = self.now(now).millis().saturating_sub(now.millis());
         Timestamp::from_millis(time.millis().saturating_add(ahead))
+    }
+
+    /// The same the other way: what a caller's own clock will show then.
+    pub(super) fn by_callers_clock(&self, time: Timestamp, now: Timestamp) -> Timestamp {
+        let ahead = self.now(now).millis().saturating_sub(now.millis());
+        Timestamp::from_millis(time.millis().saturating_sub(ahead))
+    }
+
+    /// Whether what this transaction tells comes after that event in the stream.
+    pub(super) fn comes_after(&self, event: EventSeq) -> bool {
+        self.batch.is_after(event.0)
     }
 
     /// This transaction's own number.
@@ -95,7 +131,28 @@ impl<'a> Tx<'a> {
     }
 
     /// Ends without a trace.
-    pub(super) async fn abandon(self) -> Result<(), Fault> {
-        self.line.say("ROLLBACK").await
+    pub(super) async fn abandon(self) {
+        undo(self.line).await;
+    }
+}
+
+/// The keys that hold in this epoch. Refuses a store whose keys we do not have.
+pub(super) async fn seals(line: &Line, keeper: &Keeper, epoch: i64) -> Result<Arc<Seals>, Fault> {
+    if let Some(seals) = keeper.known(epoch) {
+        return Ok(seals);
+    }
+    Ok(keeper.learn(epoch, &keys(line).await?)?)
+}
+
+/// The keys of the store, the oldest first.
+pub(super) async fn keys(line: &Line) -> Result<Vec<KeyRow>, Fault> {
+    let rows = line.all(sql!("seal_key_list"), args![]).await?;
+    rows.iter().map(|row| Ok(KeyRow { key_id: column(row, 0)?, proof: column(row, 1)? })).collect()
+}
+
+/// The connection goes back to the others: it must not keep a transaction.
+async fn undo(line: &Line) {
+    if let Err(fault) = line.say("ROLLBACK").await {
+        tracing::debug!(?fault, "a transaction could not be undone, and ends with its connection");
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -11,6 +12,7 @@ use super::line::Line;
 use super::memory::{Memory, Need};
 use super::tx::Tx;
 use crate::error::{StoreError, Trouble};
+use crate::seal::Seals;
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 pub(super) type Answered<T> = oneshot::Receiver<Result<T, StoreError>>;
@@ -33,7 +35,12 @@ pub(super) trait Verb: Send + 'static {
 pub(super) trait Question: Send + 'static {
     type Answer: Send + 'static;
 
-    async fn ask(&self, line: &Line, memory: &RefCell<Memory>) -> Result<Self::Answer, Fault>;
+    /// How long each of its statements may take: filters may have to look at much.
+    fn may_take(&self) -> Duration {
+        Duration::from_mins(1)
+    }
+
+    async fn ask(&self, line: &Line, memory: &RefCell<Memory>, seals: &Seals) -> Result<Self::Answer, Fault>;
 }
 
 /// A verb without its types.
@@ -45,7 +52,13 @@ pub(super) trait AnyVerb: Send {
 
 /// A question without its types.
 pub(super) trait AnyQuestion: Send {
-    fn ask<'a>(&'a mut self, line: &'a Line, memory: &'a RefCell<Memory>) -> Local<'a, Result<(), Fault>>;
+    fn ask<'a>(
+        &'a mut self,
+        line: &'a Line,
+        memory: &'a RefCell<Memory>,
+        seals: &'a Seals,
+    ) -> Local<'a, Result<(), Fault>>;
+    fn may_take(&self) -> Duration;
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
     fn abandoned(&self) -> bool;
 }
@@ -82,11 +95,20 @@ impl<V: Verb> AnyVerb for Asked<V, V::Answer> {
 }
 
 impl<Q: Question> AnyQuestion for Asked<Q, Q::Answer> {
-    fn ask<'a>(&'a mut self, line: &'a Line, memory: &'a RefCell<Memory>) -> Local<'a, Result<(), Fault>> {
+    fn ask<'a>(
+        &'a mut self,
+        line: &'a Line,
+        memory: &'a RefCell<Memory>,
+        seals: &'a Seals,
+    ) -> Local<'a, Result<(), Fault>> {
         Box::pin(async {
-            self.result = Some(self.what.ask(line, memory).await?);
+            self.result = Some(self.what.ask(line, memory, seals).await?);
             Ok(())
         })
+    }
+
+    fn may_take(&self) -> Duration {
+        self.what.may_take()
     }
 
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {

@@ -10,7 +10,7 @@ use crate::given::{Hand, at, job, wants};
 
 /// Design §4
 pub(crate) async fn afterwards_everything_is_refused(given: &Given) {
-    let closed = given.another();
+    let closed = given.another().await;
     let worker = Hand(&*closed).worker().await;
     closed.close().await.unwrap();
     closed.close().await.unwrap();
@@ -32,7 +32,7 @@ pub(crate) async fn afterwards_everything_is_refused(given: &Given) {
 
 /// Invariant I1: closed while many ask, each of them is answered, and what was acknowledged is there.
 pub(crate) async fn whoever_is_under_way_has_an_answer(given: &Given) {
-    let closing = given.another();
+    let closing = given.another().await;
     let mut callers = tokio::task::JoinSet::new();
     for _ in 0..400 {
         let store = Arc::clone(&closing);
@@ -57,7 +57,7 @@ pub(crate) async fn whoever_is_under_way_has_an_answer(given: &Given) {
 
 /// Nobody waits at a closed door: with nothing, or with the word that it is closed.
 pub(crate) async fn whoever_waits_is_answered(given: &Given) {
-    let closing = given.another();
+    let closing = given.another().await;
     let worker = Hand(&*closing).worker().await;
     let (its, follower) = (Arc::clone(&closing), Arc::clone(&closing));
     let request = LeaseRequest { wait: Duration::from_mins(10), ..wants(worker, &["a"], 1) };

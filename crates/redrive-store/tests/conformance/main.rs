@@ -16,6 +16,7 @@ mod given;
 mod import;
 mod job;
 mod lease;
+mod page;
 mod prune;
 mod redrive;
 mod renew;
@@ -29,8 +30,9 @@ mod worker;
 use back_end::Given;
 use given::Hand;
 
-/// Runs one test on a fresh store, and checks the store afterwards.
-async fn prove(given: Given, test: impl AsyncFnOnce(&Given)) {
+/// Runs one test on a fresh store, and checks the store afterwards. A back end that this machine cannot have has said so.
+async fn prove(given: Option<Given>, test: impl AsyncFnOnce(&Given)) {
+    let Some(given) = given else { return };
     test(&given).await;
     Hand(&*given.store).clean().await;
     given.store.close().await.unwrap();
@@ -120,7 +122,7 @@ macro_rules! suite {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $test() {
-                    crate::prove(crate::back_end::$back_end(), crate::$noun::$test).await;
+                    crate::prove(crate::back_end::$back_end().await, crate::$noun::$test).await;
                 }
             )*
         }
@@ -129,3 +131,6 @@ macro_rules! suite {
 
 suite!(sqlite);
 suite!(sqlite_sealed);
+suite!(postgres);
+suite!(postgres_sealed);
+suite!(pgbouncer);

@@ -39,7 +39,7 @@ pub(crate) async fn each_queue_has_its_own(given: &Given) {
 
 /// R-D1: many callers over two handles make one job.
 pub(crate) async fn a_race_has_one_winner(given: &Given) {
-    let another = given.another();
+    let another = given.another().await;
     let mut calls = tokio::task::JoinSet::new();
     for number in 0..100 {
         let store = if number % 2 == 0 { Arc::clone(&given.store) } else { Arc::clone(&another) };

@@ -49,7 +49,7 @@ pub(crate) async fn answered_by_an_enqueue(given: &Given) {
 pub(crate) async fn answered_by_an_enqueue_elsewhere(given: &Given) {
     let hand = Hand(&*given.store);
     let worker = hand.worker().await;
-    let another = given.another();
+    let another = given.another().await;
     let mut best = LONG;
     for _ in 0..10 {
         let asked = asks(&given.store, waits(worker, &["a"], LONG)).await;

@@ -2,15 +2,16 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use redrive_store::{
-    DeadLetters, EventFilter, Events, Housekeeping, JobId, JobState, Jobs, LetterFilter, Order, Sqlite,
-    Workers,
-};
+use redrive_store::{EventFilter, JobId, JobState, LetterFilter, Order, Store};
 
 use crate::given::at;
 use crate::reference::{Known, LANES, Place, Reference};
 
-pub(crate) async fn compare(store: &Sqlite, model: &Reference, checked: bool) -> Result<(), TestCaseError> {
+pub(crate) async fn compare(
+    store: &dyn Store,
+    model: &Reference,
+    checked: bool,
+) -> Result<(), TestCaseError> {
     for (id, known) in &model.jobs {
         compare_job(store, *id, known).await?;
     }
@@ -30,7 +31,7 @@ pub(crate) async fn compare(store: &Sqlite, model: &Reference, checked: bool) ->
     Ok(())
 }
 
-async fn compare_job(store: &Sqlite, id: JobId, known: &Known) -> Result<(), TestCaseError> {
+async fn compare_job(store: &dyn Store, id: JobId, known: &Known) -> Result<(), TestCaseError> {
     let record = store.job(id).await.unwrap();
     let left = known.readable();
     let filter = EventFilter { job: Some(id), order: Order::OldestFirst, ..EventFilter::default() };
@@ -71,7 +72,7 @@ async fn compare_job(store: &Sqlite, id: JobId, known: &Known) -> Result<(), Tes
     Ok(())
 }
 
-async fn compare_counts(store: &Sqlite, model: &Reference) -> Result<(), TestCaseError> {
+async fn compare_counts(store: &dyn Store, model: &Reference) -> Result<(), TestCaseError> {
     let status = store.status(at(model.now)).await.unwrap();
     let counts = model.counts();
     let mut lanes = Vec::new();

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use redrive_policy::Cause;
 use redrive_store::{
-    DeadLetters, Ending, Enqueued, Events, Housekeeping, JobId, Jobs, LeaseRequest, LeaseToken, Leases,
-    NewEvent, NewJob, Redriven, Renewal, RunNow, Settled, Settlement, Sqlite, WorkerId, Workers,
+    Ending, Enqueued, JobId, LeaseRequest, LeaseToken, NewEvent, NewJob, Redriven, Renewal, RunNow, Settled,
+    Settlement, Store, WorkerId,
 };
 
 use crate::command::{Command, End};
@@ -27,7 +27,7 @@ fn pick<T: Copy>(from: &[T], number: usize) -> Option<T> {
     (!from.is_empty()).then(|| from[number % from.len()])
 }
 
-pub(crate) async fn run(store: &Sqlite, model: &mut Reference, command: &Command) -> Outcome<Reached> {
+pub(crate) async fn run(store: &dyn Store, model: &mut Reference, command: &Command) -> Outcome<Reached> {
     let now = model.now;
     let mut reached = Reached::new();
     let ids: Vec<JobId> = model.jobs.keys().copied().collect();
@@ -128,7 +128,7 @@ fn begin(model: &mut Reference, id: JobId) -> &'static str {
 }
 
 async fn enqueue(
-    store: &Sqlite,
+    store: &dyn Store,
     model: &mut Reference,
     command: &Command,
     reached: &mut Reached,
@@ -176,7 +176,7 @@ async fn enqueue(
 }
 
 async fn lease(
-    store: &Sqlite,
+    store: &dyn Store,
     model: &mut Reference,
     worker: WorkerId,
     (lanes, max, begins): (u8, usize, bool),
@@ -231,7 +231,7 @@ async fn lease(
 }
 
 async fn renew(
-    store: &Sqlite,
+    store: &dyn Store,
     model: &mut Reference,
     token: LeaseToken,
     reached: &mut Reached,
@@ -260,7 +260,7 @@ async fn renew(
 }
 
 async fn settle(
-    store: &Sqlite,
+    store: &dyn Store,
     model: &mut Reference,
     token: LeaseToken,
     end: End,
@@ -364,7 +364,7 @@ fn end_cancelled(model: &mut Reference, id: JobId) {
 }
 
 async fn seize(
-    store: &Sqlite,
+    store: &dyn Store,
     model: &mut Reference,
     reaper: WorkerId,
     max: usize,
@@ -436,7 +436,7 @@ fn set_free(model: &mut Reference, worker: WorkerId, most: usize) -> usize {
     reserved.len()
 }
 
-async fn cancel(store: &Sqlite, model: &mut Reference, id: JobId, reached: &mut Reached) -> Outcome<()> {
+async fn cancel(store: &dyn Store, model: &mut Reference, id: JobId, reached: &mut Reached) -> Outcome<()> {
     let said = store.cancel(at(model.now), id, "model".to_owned()).await.unwrap();
     let known = model.jobs.get_mut(&id).unwrap();
     let forgotten = known.is_forgotten();
@@ -460,7 +460,7 @@ async fn cancel(store: &Sqlite, model: &mut Reference, id: JobId, reached: &mut 
     Ok(())
 }
 
-async fn redrive(store: &Sqlite, model: &mut Reference, id: JobId, reached: &mut Reached) -> Outcome<()> {
+async fn redrive(store: &dyn Store, model: &mut Reference, id: JobId, reached: &mut Reached) -> Outcome<()> {
     let now = model.now;
     let said = store.redrive(at(now), vec![id], "redriven").await.unwrap()[0];
     let known = &model.jobs[&id];
@@ -485,7 +485,7 @@ async fn redrive(store: &Sqlite, model: &mut Reference, id: JobId, reached: &mut
     Ok(())
 }
 
-async fn run_now(store: &Sqlite, model: &mut Reference, id: JobId, reached: &mut Reached) -> Outcome<()> {
+async fn run_now(store: &dyn Store, model: &mut Reference, id: JobId, reached: &mut Reached) -> Outcome<()> {
     let said = store.run_now(at(model.now), id).await.unwrap();
     let known = model.jobs.get_mut(&id).unwrap();
     let forgotten = known.is_forgotten();
@@ -508,7 +508,7 @@ async fn run_now(store: &Sqlite, model: &mut Reference, id: JobId, reached: &mut
 }
 
 async fn prune(
-    store: &Sqlite,
+    store: &dyn Store,
     model: &mut Reference,
     before: i64,
     limit: u32,

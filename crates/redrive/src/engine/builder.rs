@@ -147,6 +147,13 @@ impl Engine {
         Engine::builder(Engine::open_store(location)?).build()
     }
 
+    /// The engine on a PostgreSQL store that is opened, or made, here: `postgres://HOST/DATABASE`.
+    #[cfg(feature = "postgres")]
+    pub async fn connect(url: &str) -> Result<Engine, EngineError> {
+        let store = redrive_store::Postgres::open(url, redrive_store::PostgresOptions::default()).await?;
+        Engine::builder(Arc::new(store)).build()
+    }
+
     /// Opens a store, or makes it: `sqlite:PATH`, or just a path.
     pub fn open_store(location: impl AsRef<Path>) -> Result<Arc<dyn Store>, EngineError> {
         let location = location.as_ref();

@@ -168,7 +168,8 @@ impl Engine {
         loop {
             let error = match self.0.store.settle(self.now(), settlements.clone()).await {
                 Ok(settled) => return Ok(settled),
-                Err(error) if error.may_pass() => error,
+                // Settled twice is settled once: the second time finds no lease.
+                Err(error) if error.may_pass() || error.outcome_is_unknown() => error,
                 Err(error) => return Err(error),
             };
             tracing::warn!(%error, count = settlements.len(), "settling waits for the store");

@@ -489,7 +489,8 @@ struct Beat {
 fn passing<T>(answer: Result<T, EngineError>, what: &str) -> Result<Option<T>, EngineError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
-        Err(EngineError::Store(error)) if error.may_pass() => {
+        // A lease that nobody heard of expires; a heartbeat or a takeover may be done twice.
+        Err(EngineError::Store(error)) if error.may_pass() || error.outcome_is_unknown() => {
             tracing::warn!(%error, "{what} waits for the store");
             Ok(None)
         }

@@ -1,0 +1,184 @@
+//! The hot verbs as callers hand them over, many of which share a transaction.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::desk::Handle;
+use super::verb::{Answered, Reply};
+use crate::error::{StoreError, Trouble};
+use crate::id::WorkerId;
+use crate::job::{Enqueued, NewJob};
+use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Renewal};
+use crate::settle::{Ending, Settled, Settlement};
+use crate::time::Timestamp;
+
+/// One caller's wish, and what has come of it so far.
+#[derive(Debug)]
+pub(super) struct Call<A, T> {
+    pub(super) now: Timestamp,
+    pub(super) ask: A,
+    pub(super) result: Option<T>,
+    reply: Reply<T>,
+}
+
+impl<A, T> Call<A, T> {
+    pub(super) fn new(now: Timestamp, ask: A) -> (Call<A, T>, Answered<T>) {
+        let (reply, answer) = oneshot::channel();
+        (Call { now, ask, result: None, reply }, answer)
+    }
+
+    pub(super) fn answer(self, outcome: Result<(), StoreError>) {
+        let result = outcome.and_then(|()| self.result.ok_or_else(|| Trouble::Closed.into()));
+        // Whoever does not wait for the answer does not need it: what was written stands.
+        drop(self.reply.send(result));
+    }
+}
+
+/// A heartbeat.
+#[derive(Debug)]
+pub(super) struct Heartbeat {
+    pub(super) worker: WorkerId,
+    pub(super) presence_for: Duration,
+    pub(super) tokens: Vec<LeaseToken>,
+}
+
+pub(super) type EnqueueCall = Call<Vec<NewJob>, Vec<Enqueued>>;
+pub(super) type BeginCall = Call<Vec<LeaseToken>, Vec<bool>>;
+pub(super) type RenewCall = Call<Heartbeat, Vec<Renewal>>;
+pub(super) type SettleCall = Call<Vec<Settlement>, Vec<Settled>>;
+
+/// A request for work, which may wait.
+#[derive(Debug)]
+pub(super) struct LeaseCall {
+    now: Timestamp,
+    arrived: Instant,
+    pub(super) until: Instant,
+    pub(super) request: LeaseRequest,
+    pub(super) leased: Vec<LeasedJob>,
+    /// Whether the store was looked into for it.
+    pub(super) looked: bool,
+    /// Whether it has waited.
+    pub(super) waited: bool,
+    reply: Reply<Vec<LeasedJob>>,
+}
+
+impl LeaseCall {
+    pub(super) fn new(now: Timestamp, request: LeaseRequest) -> (LeaseCall, Answered<Vec<LeasedJob>>) {
+        let (reply, answer) = oneshot::channel();
+        let arrived = Instant::now();
+        let until = arrived + request.wait.min(Duration::from_hours(1));
+        (
+            LeaseCall {
+                now,
+                arrived,
+                until,
+                request,
+                leased: Vec::new(),
+                looked: false,
+                waited: false,
+                reply,
+            },
+            answer,
+        )
+    }
+
+    /// From here on it waits.
+    pub(super) fn waits(self) -> LeaseCall {
+        LeaseCall { waited: true, ..self }
+    }
+
+    /// The caller's own clock. For one that has waited, the whole milliseconds that passed are added: not a part of one, so
+    /// that nothing is due too early.
+    pub(super) fn callers_now(&self) -> Timestamp {
+        let waited = if self.waited { self.arrived.elapsed().as_millis() } else { 0 };
+        Timestamp::from_millis(self.now.millis().saturating_add(i64::try_from(waited).unwrap_or(i64::MAX)))
+    }
+
+    pub(super) fn abandoned(&self) -> bool {
+        self.reply.is_closed()
+    }
+
+    /// How many more it takes.
+    pub(super) fn room(&self) -> usize {
+        self.request.max.saturating_sub(self.leased.len())
+    }
+
+    /// Tells the worker. When it went away between asking and getting, there is something to give back.
+    pub(super) fn answer(self, outcome: Result<(), StoreError>) -> Option<Op> {
+        let now = self.callers_now();
+        match self.reply.send(outcome.map(|()| self.leased)) {
+            Err(Ok(leased)) if !leased.is_empty() => Some(give_back(now, &leased)),
+            _ => None,
+        }
+    }
+}
+
+/// A verb that shares its transaction with others.
+#[derive(Debug)]
+pub(super) enum Op {
+    Enqueue(EnqueueCall),
+    Lease(LeaseCall),
+    Begin(BeginCall),
+    Renew(RenewCall),
+    Settle(SettleCall),
+}
+
+impl Op {
+    pub(super) fn answer(self, outcome: Result<(), StoreError>) -> Option<Op> {
+        match self {
+            Op::Enqueue(call) => call.answer(outcome),
+            Op::Lease(call) => return call.answer(outcome),
+            Op::Begin(call) => call.answer(outcome),
+            Op::Renew(call) => call.answer(outcome),
+            Op::Settle(call) => call.answer(outcome),
+        }
+        None
+    }
+}
+
+/// Gives everything back, uncounted.
+fn give_back(now: Timestamp, leased: &[LeasedJob]) -> Op {
+    let released = |leased: &LeasedJob| Settlement {
+        token: leased.token,
+        ending: Ending::Released { why: "the worker went away before it began".to_owned() },
+    };
+    let (call, _) = Call::new(now, leased.iter().map(released).collect());
+    Op::Settle(call)
+}
+
+/// Waits for leases. Whoever drops it in the moment between their being sent and being taken gives them back, too.
+pub(super) struct LeaseAnswer<'a> {
+    desk: &'a Handle,
+    now: Timestamp,
+    answer: Answered<Vec<LeasedJob>>,
+}
+
+impl<'a> LeaseAnswer<'a> {
+    pub(super) fn new(desk: &'a Handle, now: Timestamp, answer: Answered<Vec<LeasedJob>>) -> LeaseAnswer<'a> {
+        LeaseAnswer { desk, now, answer }
+    }
+}
+
+impl Future for LeaseAnswer<'_> {
+    type Output = Result<Vec<LeasedJob>, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = ready!(Pin::new(&mut self.answer).poll(cx));
+        Poll::Ready(answer.unwrap_or_else(|_| Err(Trouble::Closed.into())))
+    }
+}
+
+impl Drop for LeaseAnswer<'_> {
+    fn drop(&mut self) {
+        // From here on nothing more is sent; what was sent is here.
+        self.answer.close();
+        if let Ok(Ok(leased)) = self.answer.try_recv()
+            && !leased.is_empty()
+        {
+            self.desk.submit(give_back(self.now, &leased));
+        }
+    }
+}

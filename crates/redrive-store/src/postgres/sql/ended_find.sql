@@ -1,0 +1,1 @@
+SELECT event FROM redrive.ended WHERE job_id = $1

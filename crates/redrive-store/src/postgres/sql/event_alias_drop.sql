@@ -1,0 +1,1 @@
+DELETE FROM redrive.event_alias WHERE seq = ANY ($1)

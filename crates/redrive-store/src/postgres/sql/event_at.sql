@@ -1,0 +1,1 @@
+SELECT seq, at FROM redrive.event WHERE seq = ANY ($1)

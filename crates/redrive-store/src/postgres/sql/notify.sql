@@ -1,0 +1,1 @@
+SELECT pg_notify('redrive_ready', $1)

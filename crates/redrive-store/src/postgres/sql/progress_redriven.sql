@@ -1,0 +1,3 @@
+INSERT INTO redrive.progress (job_id, run_at, fence, attempts, retries, crashes, event, redrives)
+SELECT b.job_id, $2, b.fence, 0, 0, 0, b.event, b.redrives
+FROM unnest($1::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) AS b (job_id, fence, event, redrives)

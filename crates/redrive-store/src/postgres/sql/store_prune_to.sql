@@ -1,0 +1,1 @@
+UPDATE redrive.store SET pruned_to = $1

@@ -1,0 +1,1 @@
+SELECT pruned_to FROM redrive.store

@@ -1,0 +1,1 @@
+DELETE FROM redrive.worker WHERE id = ANY ($1)

@@ -1,0 +1,271 @@
+//! What the store promises, each verb by its noun.
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use super::operation::{Call, Heartbeat, LeaseAnswer, LeaseCall, Op};
+use super::tx::Clock;
+use super::verb::{Answered, Question, Verb, question, verb};
+use super::{Postgres, check, dead_letter, event, housekeeping, job, lease, reseal, status, worker};
+use crate::dead_letter::{DeadLetter, DeadLetters, LetterFilter, Redriven};
+use crate::error::{StoreError, Trouble};
+use crate::event::{Aside, Event, EventFilter, EventId, Events, ImportedEvent, NewEvent, Scrap};
+use crate::id::{EventSeq, JobId, WorkerId};
+use crate::job::{Enqueued, JobRecord, Jobs, MAX_BATCH, NewJob, RunNow, few_enough, validate};
+use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
+use crate::settle::{Settled, Settlement};
+use crate::status::StoreStatus;
+use crate::time::Timestamp;
+use crate::worker::{WorkerPresence, Workers};
+use crate::{Answer, CheckReport, Housekeeping, Pruned, Resealed};
+
+/// How often the stream is looked at for whoever follows it.
+const LOOK_FOR_EVENTS: Duration = Duration::from_millis(100);
+/// How often while it is only a matter of others' commits.
+const LOOK_SOON: Duration = Duration::from_millis(2);
+/// How long an event may wait for the transactions that were under way before its own, though nobody wants to wait.
+const SETTLING: Duration = Duration::from_secs(1);
+
+async fn answered<T>(answer: Answered<T>) -> Result<T, StoreError> {
+    answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
+}
+
+impl Postgres {
+    fn call<A, T>(
+        &self,
+        now: Timestamp,
+        ask: A,
+        op: fn(Call<A, T>) -> Op,
+    ) -> impl Future<Output = Result<T, StoreError>> + use<A, T> {
+        let (call, answer) = Call::new(now, ask);
+        self.desk.submit(op(call));
+        answered(answer)
+    }
+
+    fn write<V: Verb>(&self, what: V) -> impl Future<Output = Result<V::Answer, StoreError>> + use<V> {
+        let (verb, answer) = verb(what);
+        self.desk.verb(verb);
+        answered(answer)
+    }
+
+    fn read<Q: Question>(&self, what: Q) -> impl Future<Output = Result<Q::Answer, StoreError>> + use<Q> {
+        let (question, answer) = question(what);
+        self.desk.ask(question);
+        answered(answer)
+    }
+
+    /// A caller's time for a question, unless the database's decides.
+    fn time(&self, now: Timestamp) -> Option<i64> {
+        (self.clock == Clock::Caller).then(|| now.millis())
+    }
+}
+
+impl Jobs for Postgres {
+    fn enqueue(&self, now: Timestamp, jobs: Vec<NewJob>) -> Answer<'_, Vec<Enqueued>> {
+        Box::pin(async move {
+            validate(&jobs)?;
+            self.call(now, jobs, Op::Enqueue).await
+        })
+    }
+
+    fn job(&self, id: JobId) -> Answer<'_, Option<JobRecord>> {
+        Box::pin(self.read(job::JobOf { id }))
+    }
+
+    fn run_now(&self, now: Timestamp, id: JobId) -> Answer<'_, RunNow> {
+        Box::pin(self.write(job::RunNow { now, id }))
+    }
+
+    fn cancel(&self, now: Timestamp, id: JobId, why: String) -> Answer<'_, Option<bool>> {
+        Box::pin(self.write(job::Cancel { now, id, why }))
+    }
+
+    fn unfinished(&self, queues: Vec<String>, kinds: Vec<String>) -> Answer<'_, bool> {
+        Box::pin(self.read(job::Unfinished { queues, kinds }))
+    }
+}
+
+impl Leases for Postgres {
+    fn lease(&self, now: Timestamp, mut request: LeaseRequest) -> Answer<'_, Vec<LeasedJob>> {
+        request.max = request.max.min(MAX_BATCH);
+        Box::pin(async move {
+            let (call, answer) = LeaseCall::new(now, request);
+            self.desk.submit(Op::Lease(call));
+            LeaseAnswer::new(&self.desk, now, answer).await
+        })
+    }
+
+    fn begin(&self, now: Timestamp, tokens: Vec<LeaseToken>) -> Answer<'_, Vec<bool>> {
+        Box::pin(async move {
+            few_enough(tokens.len())?;
+            self.call(now, tokens, Op::Begin).await
+        })
+    }
+
+    fn renew(
+        &self,
+        now: Timestamp,
+        worker: WorkerId,
+        presence_for: Duration,
+        tokens: Vec<LeaseToken>,
+    ) -> Answer<'_, Vec<Renewal>> {
+        Box::pin(async move {
+            few_enough(tokens.len())?;
+            self.call(now, Heartbeat { worker, presence_for, tokens }, Op::Renew).await
+        })
+    }
+
+    fn settle(&self, now: Timestamp, settlements: Vec<Settlement>) -> Answer<'_, Vec<Settled>> {
+        Box::pin(async move {
+            few_enough(settlements.len())?;
+            self.call(now, settlements, Op::Settle).await
+        })
+    }
+
+    fn seize_expired(
+        &self,
+        now: Timestamp,
+        reaper: WorkerId,
+        lease_for: Duration,
+        max: usize,
+    ) -> Answer<'_, Vec<Seized>> {
+        let max = max.min(MAX_BATCH);
+        Box::pin(self.write(lease::SeizeExpired { now, reaper, lease_for, max }))
+    }
+}
+
+impl DeadLetters for Postgres {
+    fn letters(&self, filter: LetterFilter, limit: u32) -> Answer<'_, Vec<DeadLetter>> {
+        Box::pin(self.read(dead_letter::LettersOf { filter, limit }))
+    }
+
+    fn redrive(
+        &self,
+        now: Timestamp,
+        ids: Vec<JobId>,
+        event_type: &'static str,
+    ) -> Answer<'_, Vec<Redriven>> {
+        Box::pin(async move {
+            few_enough(ids.len())?;
+            self.write(dead_letter::Redrive { now, ids, event_type }).await
+        })
+    }
+}
+
+impl Events for Postgres {
+    fn append(&self, now: Timestamp, events: Vec<NewEvent>) -> Answer<'_, Vec<(EventSeq, EventId)>> {
+        Box::pin(async move {
+            few_enough(events.len())?;
+            events.iter().try_for_each(NewEvent::validate)?;
+            self.write(event::Append { now, events }).await
+        })
+    }
+
+    fn import(&self, now: Timestamp, events: Vec<ImportedEvent>, scraps: Vec<Scrap>) -> Answer<'_, u64> {
+        Box::pin(async move {
+            few_enough(events.len().saturating_add(scraps.len()))?;
+            events.iter().try_for_each(ImportedEvent::validate)?;
+            self.write(event::Import { now, events, scraps }).await
+        })
+    }
+
+    fn events(&self, filter: EventFilter, limit: u32) -> Answer<'_, Vec<Event>> {
+        Box::pin(self.read(event::EventsOf { filter, limit }))
+    }
+
+    fn event(&self, id: String) -> Answer<'_, Option<Event>> {
+        Box::pin(self.read(event::EventOf { id }))
+    }
+
+    fn causality(&self, seq: EventSeq, limit: u32) -> Answer<'_, Vec<Event>> {
+        Box::pin(self.read(event::Causality { seq, limit }))
+    }
+
+    fn wait_for_events(&self, after: EventSeq, wait: Duration) -> Answer<'_, EventSeq> {
+        Box::pin(async move {
+            let arrived = Instant::now();
+            let until = arrived + wait.min(Duration::from_hours(1));
+            let mut goal = EventSeq(0);
+            loop {
+                let (complete, last) = self.read(event::Horizon).await?;
+                // What is there, but may still get neighbours before it, is waited for a little.
+                goal = if goal > after { goal } else { last };
+                let unsettled = goal > after.max(complete) && arrived.elapsed() < SETTLING;
+                if !unsettled && (complete > after || until <= Instant::now()) {
+                    return Ok(complete.max(after));
+                }
+                let left = until.saturating_duration_since(Instant::now());
+                self.desk.pause(if unsettled { LOOK_SOON } else { left.min(LOOK_FOR_EVENTS) }).await;
+            }
+        })
+    }
+
+    fn asides(&self, after: i64, limit: u32) -> Answer<'_, Vec<Aside>> {
+        Box::pin(self.read(event::Asides { after, limit }))
+    }
+}
+
+impl Workers for Postgres {
+    fn register(&self, now: Timestamp, label: String, presence_for: Duration) -> Answer<'_, WorkerId> {
+        Box::pin(async move {
+            let worker = self.write(worker::Register { now, label, presence_for }).await?;
+            self.desk.came(worker);
+            Ok(worker)
+        })
+    }
+
+    fn unregister(&self, _: Timestamp, worker: WorkerId) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.desk.went(worker);
+            self.write(lease::Unregister { worker }).await
+        })
+    }
+
+    fn workers(&self, now: Timestamp) -> Answer<'_, Vec<WorkerPresence>> {
+        Box::pin(self.read(worker::WorkersOf { now: self.time(now) }))
+    }
+}
+
+impl Housekeeping for Postgres {
+    fn store_id(&self) -> u64 {
+        self.store_id
+    }
+
+    fn location(&self) -> String {
+        self.location.clone()
+    }
+
+    fn status(&self, now: Timestamp) -> Answer<'_, StoreStatus> {
+        Box::pin(self.read(status::StatusOf { now: self.time(now) }))
+    }
+
+    fn check(&self) -> Answer<'_, CheckReport> {
+        Box::pin(self.read(check::Check))
+    }
+
+    fn backup<'a>(&'a self, to: &'a std::path::Path) -> Answer<'a, ()> {
+        let _ = to;
+        Box::pin(async { Err(Trouble::Database("not yet".to_owned()).into()) })
+    }
+
+    fn prune(
+        &self,
+        now: Timestamp,
+        events_before: Timestamp,
+        letters_before: Timestamp,
+        limit: u32,
+    ) -> Answer<'_, Pruned> {
+        Box::pin(self.write(housekeeping::Prune { now, events_before, letters_before, limit }))
+    }
+
+    fn reseal(&self, now: Timestamp, limit: u32) -> Answer<'_, Resealed> {
+        Box::pin(self.write(reseal::Reseal { now, limit }))
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        Box::pin(async {
+            self.desk.close().await;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! The conditions of a query with a filter. Their texts are ours; what people say goes in as values only.
+
+use tokio_postgres::types::{ToSql, Type};
+
+use super::line::{Arg, Typed};
+use super::texts::adapt;
+
+#[derive(Default)]
+pub(super) struct Wheres {
+    texts: Vec<String>,
+    values: Vec<(Box<dyn ToSql + Sync>, Type)>,
+}
+
+impl Wheres {
+    /// One more condition, without a value.
+    pub(super) fn must(&mut self, text: &str) {
+        self.texts.push(text.to_owned());
+    }
+
+    /// One more condition; its value goes where it says `{}`.
+    pub(super) fn must_with<T: Typed + 'static>(&mut self, text: &str, value: T) {
+        self.values.push((Box::new(value), T::TYPE));
+        self.texts.push(text.replace("{}", &format!("${}", self.values.len())));
+    }
+
+    /// One more condition about a text. No text of ours has a NUL in it, so nothing is like one that has.
+    pub(super) fn must_be(&mut self, text: &str, value: &str) {
+        if value.contains('\0') {
+            self.must("false");
+        } else {
+            self.must_with(text, value.to_owned());
+        }
+    }
+
+    /// The whole query for this schema: `before`, the conditions, `behind`.
+    pub(super) fn query(&self, schema: &str, before: &str, behind: &str) -> String {
+        let conditions = if self.texts.is_empty() {
+            String::new()
+        } else {
+            format!(" WHERE {}", self.texts.join(" AND "))
+        };
+        adapt(&format!("{}{conditions} {behind}", before.trim_end()), schema)
+    }
+
+    /// The values, in their order.
+    pub(super) fn args(&self) -> Vec<Arg<'_>> {
+        self.values.iter().map(|(value, of)| (&**value, of.clone())).collect()
+    }
+}
