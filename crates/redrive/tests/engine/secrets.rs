@@ -59,7 +59,7 @@ fn what_a_handler_ends_with_is_blanked() {
                     fail(Cause::Incomplete, format!("https://u:{SECRET}@h/ answered half")).details(details),
                 )
             });
-        world.while_time_passes(std::time::Duration::from_secs(60), worker.run_until_empty()).await.unwrap();
+        world.while_time_passes(std::time::Duration::from_mins(1), worker.run_until_empty()).await.unwrap();
         for job in [error, panics, hinted] {
             world.letter(job).await;
         }
