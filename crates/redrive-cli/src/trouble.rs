@@ -227,7 +227,7 @@ impl Trouble {
             Trouble::Store(error) | Trouble::Opening { error, .. } => {
                 Some(say(lang, &format!("trouble.hint.store.{}", store_kind(error.trouble()))))
             }
-            Trouble::Keys(error) => keys_hint(error, lang),
+            Trouble::Keys(error) => Some(keys_hint(error, lang)),
             Trouble::Engine(_) => Some(say(lang, "trouble.hint.store.other")),
             Trouble::NoJob { .. } => Some(say(lang, "trouble.hint.no-job")),
             Trouble::NoLetter { id, .. } => Some(text(lang, "trouble.hint.no-letter", &[("id", id)])),
@@ -341,12 +341,12 @@ fn keys_in_words(error: &KeyTrouble, lang: Lang) -> String {
     }
 }
 
-fn keys_hint(error: &KeyTrouble, lang: Lang) -> Option<String> {
+fn keys_hint(error: &KeyTrouble, lang: Lang) -> String {
     match error {
         KeyTrouble::OpenToOthers { path, .. } => {
-            Some(text(lang, "trouble.hint.keys-mode", &[("path", &path.display())]))
+            text(lang, "trouble.hint.keys-mode", &[("path", &path.display())])
         }
-        _ => Some(say(lang, "trouble.hint.keys")),
+        _ => say(lang, "trouble.hint.keys"),
     }
 }
 
