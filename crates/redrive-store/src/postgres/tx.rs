@@ -42,6 +42,8 @@ pub(super) struct Tx<'a> {
     clock: Clock,
     at: Timestamp,
     number: i64,
+    /// No work is to be handed out: the store is about to move.
+    pub(super) draining: bool,
 }
 
 impl<'a> Tx<'a> {
@@ -69,9 +71,9 @@ impl<'a> Tx<'a> {
             let (number, row) = (number.ok_or_else(missing)?, row.ok_or_else(missing)?);
             let seals = seals(line, keeper, column(&row, 2)?).await?;
             let at = Timestamp::from_millis(column(&row, 0)?);
-            Ok::<_, Fault>((at, column(&row, 1)?, column(&number, 0)?, seals))
+            Ok::<_, Fault>((at, column(&row, 1)?, column(&number, 0)?, seals, column(&row, 3)?))
         };
-        let (at, first_event, number, seals) = match read.await {
+        let (at, first_event, number, seals, draining) = match read.await {
             Ok(read) => read,
             Err(fault) => {
                 undo(line).await;
@@ -79,7 +81,10 @@ impl<'a> Tx<'a> {
             }
         };
         let batch = Batch::new(Rc::clone(memory), Arc::clone(&seals), first_event);
-        Ok((Tx { line, memory: Rc::clone(memory), keeper, seals, batch, clock, at, number }, beside))
+        Ok((
+            Tx { line, memory: Rc::clone(memory), keeper, seals, batch, clock, at, number, draining },
+            beside,
+        ))
     }
 
     /// The time, for a caller whose clock says `now`.
