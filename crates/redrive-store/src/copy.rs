@@ -319,7 +319,7 @@ fn hand_over(
 
 fn compare(rows: &[(&'static str, u64)], target: &mut dyn End) -> Result<(), StoreError> {
     let arrived = target.counts()?;
-    for ((table, sent), (_, came)) in rows.iter().zip(&arrived).filter(|(sent, came)| sent != came) {
+    if let Some(((table, sent), (_, came))) = rows.iter().zip(&arrived).find(|(sent, came)| sent != came) {
         return Err(Trouble::CopyDiffers(format!("{table} has {came} rows instead of {sent}")).into());
     }
     match target.check()?.violations.first() {

@@ -121,6 +121,9 @@ pub enum Trouble {
     /// The copy may not be whole: whoever makes it has not finished.
     #[error("this store is still being copied from {0}")]
     Arriving(String),
+    /// Another store was put where this one was, while we had it open.
+    #[error("another store was put in the place of this one: open it again")]
+    Replaced,
     /// Something is there already, and would be mixed with what comes.
     #[error("{0} is not empty")]
     NotEmpty(String),

@@ -189,20 +189,23 @@ async fn a_database_moves_into_a_file() {
     moves_whole(&places.database(), &places.file("b.db")).await;
 }
 
-/// R-D1: and from one database into another, which others have open already.
+/// R-D1, R-I8: and from one database into another. Whoever had that open before hears that it is another store now, and
+/// makes no keys for the outside world from the number of the one that was there.
 #[tokio::test]
 async fn a_database_moves_into_one_that_others_wait_at() {
     let Some(places) = Places::new() else { return };
-    let (from, to) = (places.database(), places.database());
-    let early = open(&to, None).await;
-    let worker = early.register(at(0), "early".to_owned(), SECOND * 600).await.unwrap();
-    moves_whole(&from, &to).await;
-    let id = early.enqueue(at(20), vec![job("bytes")]).await.unwrap()[0].id;
-    let leased = early.lease(at(20), wants(worker, &["bytes"], 9)).await.unwrap();
-    assert_eq!(leased.iter().map(|leased| leased.job.id).collect::<Vec<_>>(), [id]);
-    Hand(&*early).done(at(21), leased[0].token, success()).await;
-    Hand(&*early).clean().await;
-    early.close().await.unwrap();
+    for (from, to) in [(places.database(), places.database()), (places.database(), places.file("k.db"))] {
+        let early = open(&to, None).await;
+        early.register(at(0), "early".to_owned(), SECOND * 600).await.unwrap();
+        moves_whole(&from, &to).await;
+        let refused = early.enqueue(at(20), vec![job("bytes")]).await.unwrap_err();
+        assert!(matches!(refused.trouble(), Trouble::Replaced), "{refused}");
+        early.close().await.unwrap();
+        let late = open(&to, None).await;
+        Hand(&*late).add(job("bytes")).await;
+        Hand(&*late).clean().await;
+        late.close().await.unwrap();
+    }
 }
 
 /// Whether it can be written to; nothing is left of trying.

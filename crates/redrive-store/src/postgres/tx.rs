@@ -11,6 +11,7 @@ use super::fault::Fault;
 use super::line::{Line, args, column};
 use super::memory::Memory;
 use super::texts::sql;
+use crate::error::{StoreError, Trouble};
 use crate::seal::{Keeper, KeyRow, Seals};
 use crate::time::Timestamp;
 
@@ -69,6 +70,9 @@ impl<'a> Tx<'a> {
             let missing = || Fault::corrupt("the store's own row is missing");
             let ((), number, row) = opened?;
             let (number, row) = (number.ok_or_else(missing)?, row.ok_or_else(missing)?);
+            if column::<i64>(&row, 4)?.cast_unsigned() != keeper.store_id() {
+                return Err(StoreError::from(Trouble::Replaced).into());
+            }
             let seals = seals(line, keeper, column(&row, 2)?).await?;
             let at = Timestamp::from_millis(column(&row, 0)?);
             Ok::<_, Fault>((at, column(&row, 1)?, column(&number, 0)?, seals, column(&row, 3)?))

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
 use super::sql;
 use super::statements::{Prepared, Statements};
-use crate::error::StoreError;
+use crate::error::{StoreError, Trouble};
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId};
 use crate::row::EventRow;
@@ -110,8 +110,12 @@ impl<'a, 'c> Batch<'a, 'c> {
             (known, memory.key_epoch)
         } else {
             let mut statement = statements.get(sql!("sequences_read"))?;
-            let (read, key_epoch, draining_until) =
-                statement.query_row([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?, row.get(3)?)))?;
+            let (read, key_epoch, draining_until, store_id) = statement.query_row([], |row| {
+                Ok(((row.get(0)?, row.get(1)?), row.get(2)?, row.get(3)?, row.get::<_, i64>(4)?))
+            })?;
+            if store_id.cast_unsigned() != statements.keeper().store_id() {
+                return Err(Trouble::Replaced.into());
+            }
             memory.draining_until = draining_until;
             (read, key_epoch)
         };
@@ -394,7 +398,7 @@ impl<'a, 'c> Batch<'a, 'c> {
             self.learn_lanes()?;
         }
         self.memory.by_id.get(&id).ok_or_else(|| {
-            crate::error::Trouble::Corrupt(format!("a job belongs to lane {id}, which does not exist")).into()
+            Trouble::Corrupt(format!("a job belongs to lane {id}, which does not exist")).into()
         })
     }
 

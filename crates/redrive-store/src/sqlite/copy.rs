@@ -158,19 +158,19 @@ impl End for SqliteEnd {
         let (mut chunk, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
             let mut record = Record::with_capacity(columns.len());
-            for at in 0..columns.len() {
+            for (at, column) in table.columns.iter().enumerate() {
                 let value = match row.get_ref(at)? {
                     ValueRef::Null => Value::Null,
                     ValueRef::Integer(number) => Value::Int(number),
                     ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
                     ValueRef::Blob(blob) => Value::Bytes(blob.to_vec()),
                     ValueRef::Real(_) => {
-                        let what = format!("{}.{} holds a fraction", table.name, columns[at]);
+                        let what = format!("{}.{} holds a fraction", table.name, column.name);
                         return Err(Trouble::Corrupt(what).into());
                     }
                 };
                 bytes += value.bytes();
-                record.push(fitting(table.columns[at].kind, value));
+                record.push(fitting(column.kind, value));
             }
             chunk.push(record);
             if chunk.len() >= CHUNK_ROWS || bytes >= CHUNK_BYTES {
