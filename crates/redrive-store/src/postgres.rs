@@ -4,8 +4,11 @@
 //! answered after its commit; leases are taken with `SKIP LOCKED`, the database's clock decides what is due, and `NOTIFY` is
 //! only a hint: polling is the truth. No superuser, no extension, no session state, so a pooler in between is welcome.
 
+mod backup;
 mod batch;
 mod check;
+#[cfg(feature = "sqlite")]
+mod copy;
 mod dead_letter;
 mod desk;
 mod enqueue;
@@ -39,6 +42,8 @@ mod watch;
 mod wheres;
 mod worker;
 
+#[cfg(feature = "sqlite")]
+pub(crate) use copy::PostgresEnd;
 pub use enqueue_in::enqueue_in;
 
 use crate::error::StoreError;
@@ -48,6 +53,12 @@ use crate::time::Timestamp;
 use desk::{Handle, Opening};
 use open::Address;
 use tx::Clock;
+
+/// Where a URL leads, for people: without a password.
+#[cfg(feature = "sqlite")]
+pub(crate) fn location_of(url: &str) -> String {
+    Address::parse(url, None).map_or_else(|_| open::shown(url), |address| address.location())
+}
 
 /// How a store is opened.
 #[derive(Debug, Clone)]
@@ -75,7 +86,7 @@ pub struct Postgres {
     desk: Handle,
     store_id: u64,
     location: String,
-    schema: String,
+    address: Address,
     clock: Clock,
     keeper: Keeper,
 }
@@ -91,10 +102,10 @@ impl Postgres {
     /// may be named, and the one that takes writes is used.
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Postgres, StoreError> {
         let address = Address::parse(url, options.schema.as_deref())?;
-        let (location, schema) = (address.location(), address.schema().to_owned());
+        let location = address.location();
         let clock = if options.caller_clock { Clock::Caller } else { Clock::Database };
         let opening = Opening {
-            address,
+            address: address.clone(),
             create: options.create,
             clock,
             connections: options.connections,
@@ -103,7 +114,7 @@ impl Postgres {
         let (desk, store_id) = Handle::open(opening).await?;
         let store_id = store_id.cast_unsigned();
         let keeper = Keeper::new(options.keys, store_id);
-        Ok(Postgres { desk, store_id, location, schema, clock, keeper })
+        Ok(Postgres { desk, store_id, location, address, clock, keeper })
     }
 
     /// Enqueues inside the caller's own transaction, as [`enqueue_in`] does, in a store that may be encrypted.
@@ -113,7 +124,7 @@ impl Postgres {
         now: Timestamp,
         jobs: &[NewJob],
     ) -> Result<Vec<Enqueued>, StoreError> {
-        enqueue_in::enqueue_with(&self.keeper, transaction, &self.schema, now, jobs).await
+        enqueue_in::enqueue_with(&self.keeper, transaction, self.address.schema(), now, jobs).await
     }
 
     /// The schema that this redrive writes.
