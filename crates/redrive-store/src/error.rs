@@ -118,9 +118,41 @@ pub enum Trouble {
     /// A value that cannot be stored.
     #[error("{0}")]
     Refused(Refusal),
+    /// The store is encrypted, and its key was not given.
+    #[error("the store is encrypted with key `{key}`, which was not given{}", listed(given))]
+    KeyMissing {
+        /// The id of the key.
+        key: String,
+        /// The ids of those that were given.
+        given: Vec<String>,
+    },
+    /// A key has the right name and is another one.
+    #[error("the key given as `{key}` is not the one that the store was encrypted with")]
+    WrongKey {
+        /// The id of the key.
+        key: String,
+    },
+    /// A sealed value was changed, or moved from where it belongs.
+    #[error("{cell} of row {row} cannot be decrypted: it was changed, or it belongs somewhere else")]
+    Unsealable {
+        /// Table and column.
+        cell: &'static str,
+        /// The row.
+        row: i64,
+    },
+    /// A store is to be sealed, and there is no key to seal it with.
+    #[error("there is no key to encrypt the store with")]
+    NoKey,
+    /// The system gives no random numbers, without which nothing is encrypted.
+    #[error("the system gives no random numbers: {0}")]
+    NoChance(String),
     /// Something that should not happen.
     #[error("the database said: {0}")]
     Database(String),
+}
+
+fn listed(given: &[String]) -> String {
+    if given.is_empty() { String::new() } else { format!(" (given: {})", given.join(", ")) }
 }
 
 /// Why a value is not taken.

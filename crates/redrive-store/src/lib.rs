@@ -15,6 +15,9 @@ mod lease;
 mod postgres;
 pub mod protocol;
 mod row;
+// Without a back end nobody seals anything.
+#[cfg_attr(not(feature = "sqlite"), allow(dead_code, unused_imports))]
+mod seal;
 mod settle;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -40,6 +43,7 @@ pub use job::{
 pub use lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
 #[cfg(feature = "postgres")]
 pub use postgres::{Postgres, PostgresOptions};
+pub use seal::{KEY_BYTES, KeyRing, KeyTrouble, LineTrouble};
 pub use settle::{
     Ending, FailedAttempt, LetterReason, NewLetter, Output, Settled, Settlement, StoredDecision,
 };
@@ -66,6 +70,21 @@ pub struct Pruned {
     pub letters: u64,
     /// Whether there may be more that is old enough: the round ended at its limit.
     pub more: bool,
+}
+
+/// How far sealing a store anew has come.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Resealed {
+    /// The key that everything is to be under.
+    pub key: String,
+    /// How many values were sealed anew since that began.
+    pub cells: u64,
+    /// How many numbers of rows are still to be looked at; many of them may belong to no row.
+    pub left: u64,
+    /// Whether nothing is left to do.
+    pub over: bool,
+    /// Keys that nothing is under any more, since this round.
+    pub retired: Vec<String>,
 }
 
 /// Keeping the store in order.
@@ -95,6 +114,12 @@ pub trait Housekeeping: Send + Sync {
         letters_before: Timestamp,
         limit: u32,
     ) -> Answer<'_, Pruned>;
+
+    /// Encrypts what is not under the first of our keys yet, plain values included, so that older keys are no longer
+    /// needed (R-D7). From the first round on everybody seals with that key. A round looks at no more than `limit` rows, so that
+    /// nobody waits for it, and goes on where the last one ended, also after a crash; call it until it is over. The last round
+    /// wipes what deleted rows left behind, for which writers wait.
+    fn reseal(&self, now: Timestamp, limit: u32) -> Answer<'_, Resealed>;
 
     /// Finishes what is under way and closes. Dropping a store does the same without waiting.
     fn close(&self) -> Answer<'_, ()>;

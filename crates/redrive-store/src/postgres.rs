@@ -23,6 +23,7 @@ mod open;
 mod operation;
 mod patience;
 mod pool;
+mod reseal;
 mod settle;
 mod status;
 mod store;
@@ -35,6 +36,7 @@ mod wheres;
 mod worker;
 
 use crate::error::StoreError;
+use crate::seal::KeyRing;
 use desk::{Handle, Opening};
 use open::Address;
 use tx::Clock;
@@ -50,11 +52,13 @@ pub struct PostgresOptions {
     pub caller_clock: bool,
     /// The most connections of this process, one to listen not included.
     pub connections: usize,
+    /// The keys that values are encrypted with (R-D7); absent: they are not, and an encrypted store is refused.
+    pub keys: Option<KeyRing>,
 }
 
 impl Default for PostgresOptions {
     fn default() -> PostgresOptions {
-        PostgresOptions { create: true, schema: None, caller_clock: false, connections: 4 }
+        PostgresOptions { create: true, schema: None, caller_clock: false, connections: 4, keys: None }
     }
 }
 
@@ -79,7 +83,13 @@ impl Postgres {
         let address = Address::parse(url, options.schema.as_deref())?;
         let location = address.location();
         let clock = if options.caller_clock { Clock::Caller } else { Clock::Database };
-        let opening = Opening { address, create: options.create, clock, connections: options.connections };
+        let opening = Opening {
+            address,
+            create: options.create,
+            clock,
+            connections: options.connections,
+            keys: options.keys,
+        };
         let (desk, store_id) = Handle::open(opening).await?;
         Ok(Postgres { desk, store_id: store_id.cast_unsigned(), location, clock })
     }

@@ -12,6 +12,7 @@ use crate::event::{
     ErrorInfo, Event, EventFilter, EventId, EventStatus, NewEvent, RecoveryAction, RetryInfo,
 };
 use crate::id::{EventSeq, JobId};
+use crate::seal::{Cell, Seals};
 use crate::settle::{FailedAttempt, Output, Settlement};
 use crate::time::Timestamp;
 
@@ -159,12 +160,12 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// The event.
-    pub(crate) fn into_event(self) -> Event {
+    /// The event, with its detail opened.
+    pub(crate) fn into_event(self, seals: &Seals) -> Result<Event, StoreError> {
         let seq = EventSeq(self.seq);
         let timestamp = Timestamp::from_millis(self.at);
         let status = EventStatus::ALL[usize::try_from(self.status).unwrap_or(0).min(5)];
-        let detail: Detail = match self.detail {
+        let detail: Detail = match seals.open_some(Cell::EventDetail, self.seq, self.detail)? {
             Some(text) => serde_json::from_str(&text)
                 .unwrap_or_else(|_| Detail { data: Value::String(text), ..Detail::default() }),
             None => Detail::default(),
@@ -200,7 +201,7 @@ impl Columns {
         };
         let parent = self.parent.map(EventSeq);
         let parent_at = self.parent_at.map(Timestamp::from_millis);
-        Event {
+        Ok(Event {
             seq,
             event_id: detail.event_id.unwrap_or_else(|| seq.event_id(timestamp)),
             timestamp,
@@ -227,7 +228,7 @@ impl Columns {
             recovery_actions: detail.recovery,
             job: self.job.map(JobId),
             parent,
-        }
+        })
     }
 }
 

@@ -15,6 +15,7 @@ mod migrate;
 mod open;
 mod operation;
 mod reader;
+mod reseal;
 mod reserve;
 mod settle;
 mod statements;
@@ -24,6 +25,7 @@ mod wheres;
 mod writer;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::ErrorCode;
@@ -34,11 +36,12 @@ use crate::event::{Aside, Event, EventFilter, EventId, Events, ImportedEvent, Ne
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::job::{Enqueued, JobRecord, Jobs, MAX_BATCH, NewJob, RunNow, few_enough, validate};
 use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
+use crate::seal::{Keeper, KeyRing};
 use crate::settle::{Settled, Settlement};
 use crate::status::StoreStatus;
 use crate::time::{Timestamp, whole_millis as millis};
 use crate::worker::{WorkerPresence, Workers};
-use crate::{Answer, CheckReport, Housekeeping, Pruned};
+use crate::{Answer, CheckReport, Housekeeping, Pruned, Resealed};
 
 use batch::{Batch, Memory};
 use checkpoint::Checkpoints;
@@ -69,17 +72,19 @@ pub enum Durability {
 }
 
 /// How a store is opened.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct SqliteOptions {
     /// Whether the file is made when there is none.
     pub create: bool,
     /// How sure "acknowledged" is.
     pub durability: Durability,
+    /// The keys of an encrypted store. A store that has none yet is encrypted with the first of them from now on.
+    pub keys: Option<KeyRing>,
 }
 
 impl Default for SqliteOptions {
     fn default() -> SqliteOptions {
-        SqliteOptions { create: true, durability: Durability::Full }
+        SqliteOptions { create: true, durability: Durability::Full, keys: None }
     }
 }
 
@@ -99,6 +104,7 @@ impl Default for SqliteOptions {
 pub struct Sqlite {
     path: PathBuf,
     store_id: u64,
+    keeper: Arc<Keeper>,
     writer: Writer,
     readers: Readers,
 }
@@ -112,21 +118,34 @@ impl std::fmt::Debug for Sqlite {
 impl Sqlite {
     /// Opens a store, brings its schema up to date, and makes it if it may. Blocks.
     pub fn open(path: &Path, options: SqliteOptions) -> Result<Sqlite, StoreError> {
-        let connection = open::open(path, options.create, options.durability)?;
-        let store_id: i64 = connection.query_row("SELECT store_id FROM store", [], |row| row.get(0))?;
-        let readers = Readers::start(|| open::connect_reader(path))?;
+        let mut connection = open::open(path, options.create, options.durability)?;
+        let store_id = open::store_id(&connection)?;
+        let keeper = Arc::new(Keeper::new(options.keys, store_id));
+        // Before anything is served or written: a store whose keys we do not have is refused here.
+        reseal::take_keys(&mut connection, &keeper)?;
+        let readers = Readers::start(&keeper, || open::connect_reader(path))?;
         let thread_trouble = |error: std::io::Error| StoreError::from(Trouble::Database(error.to_string()));
         let checkpoints =
             Checkpoints::start(open::connect(path, options.durability)?).map_err(thread_trouble)?;
         let file = StoreFile::of(path)?;
-        let writer =
-            Writer::start(connection, file, checkpoints, Reserve::keep(path)).map_err(thread_trouble)?;
-        Ok(Sqlite { path: path.to_owned(), store_id: store_id.cast_unsigned(), writer, readers })
+        let writer = Writer::start(connection, Arc::clone(&keeper), file, checkpoints, Reserve::keep(path))
+            .map_err(thread_trouble)?;
+        Ok(Sqlite { path: path.to_owned(), store_id, keeper, writer, readers })
     }
 
     /// The schema that this redrive writes.
     pub fn schema() -> i64 {
         migrate::newest()
+    }
+
+    /// Enqueues inside the caller's own transaction, as [`enqueue_in`] does, in a store that may be encrypted.
+    pub fn enqueue_in(
+        &self,
+        transaction: &rusqlite::Transaction<'_>,
+        now: Timestamp,
+        jobs: &[NewJob],
+    ) -> Result<Vec<Enqueued>, StoreError> {
+        enqueue_with(&self.keeper, transaction, now, jobs)
     }
 
     /// Runs a write in the next transaction.
@@ -166,7 +185,7 @@ impl Drop for Sqlite {
 /// Enqueues inside the caller's own transaction on the same file: the jobs are there if and only if it commits.
 ///
 /// The connection may be any that has the store's file open as its main database. A worker notices new work within a
-/// moment of the commit.
+/// moment of the commit. An encrypted store is refused, since no key is at hand here: use [`Sqlite::enqueue_in`].
 ///
 /// ```
 /// use redrive_store::{NewJob, Sqlite, SqliteOptions, Timestamp, enqueue_in};
@@ -187,9 +206,18 @@ pub fn enqueue_in(
     now: Timestamp,
     jobs: &[NewJob],
 ) -> Result<Vec<Enqueued>, StoreError> {
+    enqueue_with(&Keeper::new(None, open::store_id(transaction)?), transaction, now, jobs)
+}
+
+fn enqueue_with(
+    keeper: &Keeper,
+    transaction: &rusqlite::Transaction<'_>,
+    now: Timestamp,
+    jobs: &[NewJob],
+) -> Result<Vec<Enqueued>, StoreError> {
     validate(jobs)?;
     let mut memory = Memory::default();
-    let statements = Statements::new(transaction);
+    let statements = Statements::new(transaction, keeper);
     let mut batch = Batch::begin(&statements, &mut memory)?;
     let enqueued = job::enqueue(&mut batch, now, jobs)?;
     batch.finish()?;
@@ -402,7 +430,7 @@ impl Housekeeping for Sqlite {
     }
 
     fn check(&self) -> Answer<'_, CheckReport> {
-        Box::pin(self.readers.read(|batch| check::check(batch.connection())))
+        Box::pin(self.readers.read(|batch| check::check(batch)))
     }
 
     fn backup<'a>(&'a self, to: &'a Path) -> Answer<'a, ()> {
@@ -428,6 +456,24 @@ impl Housekeeping for Sqlite {
             let (events, more) = event::prune(batch, events_before, limit)?;
             Ok(Pruned { events, letters, more: more || letters >= u64::from(limit) })
         }))
+    }
+
+    fn reseal(&self, now: Timestamp, limit: u32) -> Answer<'_, Resealed> {
+        Box::pin(async move {
+            let keeper = Arc::clone(&self.keeper);
+            let round = self.write(move |batch| reseal::round(batch, &keeper, now, limit)).await?;
+            if !round.swept {
+                return Ok(round.resealed);
+            }
+            // On a thread and a connection of its own, as a backup.
+            let path = self.path.clone();
+            let (reply, answer) = tokio::sync::oneshot::channel();
+            std::thread::spawn(move || drop(reply.send(reseal::wipe(&path))));
+            answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))?;
+            let keeper = Arc::clone(&self.keeper);
+            let retired = self.write(move |batch| reseal::retire(batch, &keeper)).await?;
+            Ok(Resealed { retired, over: true, ..round.resealed })
+        })
     }
 
     fn close(&self) -> Answer<'_, ()> {

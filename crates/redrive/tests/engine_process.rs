@@ -6,6 +6,9 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
+#[path = "../../redrive-store/tests/history/mod.rs"]
+mod history;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::io::Write;
@@ -227,6 +230,7 @@ impl World {
     async fn clean(&self) {
         let report = self.engine.store().check().await.unwrap();
         assert!(report.is_clean(), "{:#?}", report.violations);
+        history::replay(self.engine.store(), history::Writers::Engines).await.must_be_whole();
     }
 
     /// The types and numbers of attempts of a job's events, the oldest first.

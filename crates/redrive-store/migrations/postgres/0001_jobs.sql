@@ -24,8 +24,7 @@ CREATE TABLE redrive.store (
     event_base    bigint NOT NULL,             -- added to every event's number: a restored copy begins behind what it has
     events        bigint NOT NULL,             -- how many there are
     failed_events bigint NOT NULL,             -- work that finally failed without a letter
-    pruned_to     bigint NOT NULL,             -- how far the last round of pruning looked
-    sealed        boolean NOT NULL DEFAULT false -- what is written must be encrypted
+    pruned_to     bigint NOT NULL              -- how far the last round of pruning looked
 );
 INSERT INTO redrive.store (one, store_id, event_base, events, failed_events, pruned_to)
 VALUES (1, ('x' || substr(replace(gen_random_uuid()::text, '-', ''), 1, 16))::bit(64)::bigint, 0, 0, 0, 0);
@@ -234,6 +233,32 @@ CREATE TABLE redrive.aside (
     text   bytea NOT NULL
 );
 
+-- The keys that cells are sealed with: the highest number is the one that seals. `proof` is a known text, sealed.
+CREATE TABLE redrive.seal_key (
+    number bigint PRIMARY KEY,
+    key_id text NOT NULL UNIQUE,
+    proof  text NOT NULL,
+    since  bigint NOT NULL
+);
+
+-- One row. Grows when a key comes, takes over or goes: whoever knows another number looks at the keys again. Apart from
+-- `store`, which changes all the time.
+CREATE TABLE redrive.seal_epoch (
+    one       integer PRIMARY KEY CHECK (one = 1),
+    key_epoch bigint NOT NULL
+);
+INSERT INTO redrive.seal_epoch VALUES (1, 0);
+
+-- The cursor of a rotation; a row only while one is under way.
+CREATE TABLE redrive.reseal (
+    one     integer PRIMARY KEY CHECK (one = 1),
+    key_id  text NOT NULL,
+    step    bigint NOT NULL,
+    reached bigint NOT NULL,
+    cells   bigint NOT NULL,
+    horizon bigint NOT NULL                    -- transactions before this number may not know of the key
+);
+
 -- Groups of writes that were committed, for as long as somebody may still ask.
 CREATE TABLE redrive.operation (
     id uuid PRIMARY KEY,
@@ -321,8 +346,8 @@ BEGIN
     IF delay IS NOT NULL AND run_at IS NOT NULL THEN
         RAISE EXCEPTION 'give delay or run_at, not both' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT s.store_id, s.sealed INTO STRICT store_row FROM redrive.store s;
-    IF store_row.sealed THEN
+    SELECT s.store_id INTO STRICT store_row FROM redrive.store s;
+    IF EXISTS (SELECT 1 FROM redrive.seal_key) THEN
         RAISE EXCEPTION 'this store is encrypted, and SQL has no key'
             USING ERRCODE = 'insufficient_privilege', HINT = 'Enqueue through redrive, which has it.';
     END IF;

@@ -3,8 +3,10 @@
 //! Every verb reads and takes what it needs first, then says here what follows from it. All of it goes out at once, with
 //! the commit behind it.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use futures_util::future::{join_all, try_join};
 use redrive_policy::Cause;
@@ -16,6 +18,7 @@ use super::texts::sql;
 use crate::event::EventStatus;
 use crate::id::JobId;
 use crate::row::EventRow;
+use crate::seal::{Cell, Seals};
 use crate::time::Timestamp;
 
 /// A table's rows, as one array per column.
@@ -127,6 +130,7 @@ pub(super) const EVENTS_PER_TRANSACTION: i64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Batch {
     memory: Rc<RefCell<Memory>>,
+    seals: Arc<Seals>,
     first_event: i64,
     taken: i64,
     jobs: Jobs,
@@ -152,9 +156,10 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn new(memory: Rc<RefCell<Memory>>, first_event: i64) -> Batch {
+    pub(super) fn new(memory: Rc<RefCell<Memory>>, seals: Arc<Seals>, first_event: i64) -> Batch {
         Batch {
             memory,
+            seals,
             first_event,
             taken: 0,
             jobs: Jobs::default(),
@@ -202,6 +207,12 @@ impl Batch {
 
     /// Appends an event under a number taken before.
     pub(super) fn put_event(&mut self, seq: i64, at: Timestamp, row: EventRow<'_>) -> Result<(), Fault> {
+        // A story goes forward. What we take over was told by a transaction with a higher number than ours: the next one of
+        // ours has one that is higher still.
+        let goes_on = row.lane_id.is_some() && row.event_type != "job_enqueued";
+        if goes_on && row.parent.is_some_and(|parent| parent >= seq) {
+            return Err(Fault::Again(format!("event {seq} would stand before what led to it")));
+        }
         let status = row.status.unwrap_or(EventStatus::Pending);
         let type_id = self.memory.borrow().name(row.event_type)?;
         self.events += 1;
@@ -232,6 +243,8 @@ impl Batch {
             self.plain_events.push(plain);
             return Ok(());
         }
+        let detail =
+            self.seals.seal_some(Cell::EventDetail, seq, row.detail.as_deref())?.map(Cow::into_owned);
         self.full_events.push(FullEventRow {
             seq,
             at: plain.at,
@@ -251,7 +264,7 @@ impl Batch {
             caller_id: row.caller_id.map(str::to_owned),
             tags: row.tags,
             imported_at: row.imported_at,
-            detail: row.detail,
+            detail,
         });
         Ok(())
     }
@@ -421,7 +434,11 @@ impl Batch {
         // Both are polled in this order, so they go out in this order.
         let result = try_join(writes, last).await.map(|_| ());
         let (first_event, taken, soonest) = (self.first_event, self.taken, self.soonest);
-        *self = Batch { taken, soonest, ..Batch::new(Rc::clone(&self.memory), first_event) };
+        *self = Batch {
+            taken,
+            soonest,
+            ..Batch::new(Rc::clone(&self.memory), Arc::clone(&self.seals), first_event)
+        };
         result
     }
 }

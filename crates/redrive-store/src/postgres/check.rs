@@ -6,10 +6,12 @@ use std::time::Duration;
 use super::fault::Fault;
 use super::line::{Line, args, column};
 use super::memory::Memory;
+use super::reseal;
 use super::texts::sql;
 use super::verb::Question;
 use crate::check::{CheckReport, Violation};
 use crate::error::Trouble;
+use crate::seal::Seals;
 
 /// Name and query of each invariant. A query answers one line of text per thing that breaks it.
 const INVARIANTS: &[(&str, &str)] = &[
@@ -40,7 +42,7 @@ impl Question for Check {
         Duration::from_hours(1)
     }
 
-    async fn ask(&self, line: &Line, _: &RefCell<Memory>) -> Result<CheckReport, Fault> {
+    async fn ask(&self, line: &Line, _: &RefCell<Memory>, seals: &Seals) -> Result<CheckReport, Fault> {
         let mut report = CheckReport::default();
         for (name, query) in INVARIANTS {
             report.checked.push((*name).to_owned());
@@ -60,6 +62,13 @@ impl Question for Check {
                     break;
                 }
                 Err(fault) => return Err(fault),
+            }
+        }
+        if seals.current().is_some() {
+            let name = "every sealed value opens";
+            report.checked.push(name.to_owned());
+            for what in reseal::unsealable(line, seals, TOLD).await? {
+                report.violations.push(Violation { invariant: name.to_owned(), what });
             }
         }
         Ok(report)

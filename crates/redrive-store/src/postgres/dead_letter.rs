@@ -19,16 +19,19 @@ use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId};
 use crate::protocol::Standing;
 use crate::row::{self, EventRow, count};
+use crate::seal::{Cell, Seals};
 use crate::settle::LetterReason;
 use crate::time::Timestamp;
 
 /// Reads the columns of `letter_find.sql` and `letter_list.sql`.
-pub(super) fn read(row: &Row) -> Result<DeadLetter, Fault> {
+pub(super) fn read(row: &Row, seals: &Seals) -> Result<DeadLetter, Fault> {
+    let id = JobId(column(row, 0)?);
+    let open = |cell, at| seals.open_text(cell, id.0, column(row, at)?).map_err(Fault::from);
     let died_at = Timestamp::from_millis(column(row, 3)?);
     let text = |at| column::<String>(row, at);
     let number = |at| column::<i64>(row, at).map(count);
     Ok(DeadLetter {
-        id: JobId(column(row, 0)?),
+        id,
         queue: text(1)?,
         kind: text(2)?,
         event: EventSeqJson { seq: EventSeq(column(row, 4)?), at: died_at },
@@ -40,17 +43,17 @@ pub(super) fn read(row: &Row) -> Result<DeadLetter, Fault> {
         rule: text(8)?,
         fingerprint: text(9)?,
         error_type: text(10)?,
-        error_message: text(11)?,
+        error_message: open(Cell::LetterMessage, 11)?,
         attempts: number(12)?,
         retries: number(13)?,
         crashes: number(14)?,
         max_retries: number(15)?,
         redrives: number(16)?,
-        context: row::parse_json(&text(17)?),
-        report: row::parse_json(&text(18)?),
+        context: row::parse_json(&open(Cell::LetterContext, 17)?),
+        report: row::parse_json(&open(Cell::LetterReport, 18)?),
         caller_id: column(row, 20)?,
         policy: column(row, 21)?,
-        payload: column(row, 22)?,
+        payload: seals.open_bytes(Cell::JobPayload, id.0, column(row, 22)?)?,
     })
 }
 
@@ -98,7 +101,7 @@ pub(super) struct LettersOf {
 impl Question for LettersOf {
     type Answer = Vec<DeadLetter>;
 
-    async fn ask(&self, line: &Line, _: &RefCell<Memory>) -> Result<Vec<DeadLetter>, Fault> {
+    async fn ask(&self, line: &Line, _: &RefCell<Memory>, seals: &Seals) -> Result<Vec<DeadLetter>, Fault> {
         let filter = &self.filter;
         let mut wheres = Wheres::default();
         for (text, value) in [
@@ -128,7 +131,7 @@ impl Question for LettersOf {
         }
         let behind = format!("ORDER BY d.died_at DESC, d.job_id DESC LIMIT {}", self.limit);
         let text = wheres.query(line.texts().schema(), sql!("letter_list"), &behind);
-        line.all_of(&text, &wheres.args()).await?.iter().map(read).collect()
+        line.all_of(&text, &wheres.args()).await?.iter().map(|row| read(row, seals)).collect()
     }
 }
 
@@ -208,7 +211,7 @@ impl Redrive {
         let queues: Vec<i64> = with_key.iter().map(|id| keys[id].0).collect();
         let texts: Vec<&str> = with_key.iter().map(|id| keys[id].1.as_str()).collect();
         let jobs: Vec<i64> = with_key.iter().map(|id| id.0).collect();
-        tx.line.run(sql!("unique_take_back"), args![queues, texts, jobs]).await?;
+        tx.line.run(sql!("unique_retake"), args![queues, texts, jobs]).await?;
         let mut holders: HashMap<(i64, String), JobId> = HashMap::new();
         for row in tx.line.all(sql!("unique_find"), args![queues, texts]).await? {
             holders.insert((column(&row, 0)?, column(&row, 1)?), JobId(column(&row, 2)?));

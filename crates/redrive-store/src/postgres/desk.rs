@@ -25,10 +25,11 @@ use super::patience::Patience;
 use super::pool::Pool;
 use super::take;
 use super::texts::{Texts, sql};
-use super::tx::{Clock, Isolation, Tx};
+use super::tx::{Clock, Isolation, Tx, seals};
 use super::verb::{AnyQuestion, AnyVerb};
 use crate::error::{StoreError, Trouble};
 use crate::id::WorkerId;
+use crate::seal::{Keeper, KeyRing};
 
 /// The most rows that one transaction should write.
 const MAX_WEIGHT: usize = 8_192;
@@ -51,6 +52,7 @@ pub(super) struct Opening {
     pub(super) create: bool,
     pub(super) clock: Clock,
     pub(super) connections: usize,
+    pub(super) keys: Option<KeyRing>,
 }
 
 /// The way to the thread.
@@ -153,6 +155,7 @@ struct Shared {
 /// What everybody on the thread shares.
 pub(super) struct Room {
     pub(super) memory: Rc<RefCell<Memory>>,
+    pub(super) keeper: Keeper,
     pub(super) clock: Clock,
     /// Others may have made lanes that we do not know.
     pub(super) lanes_are_stale: Cell<bool>,
@@ -240,7 +243,7 @@ async fn open(opening: Opening, shared: Shared) -> Result<Room, StoreError> {
     let texts = Rc::new(Texts::new(opening.address.schema()));
     let memory = Rc::new(RefCell::new(Memory::default()));
     let mut patience = Patience::new(None);
-    let (line, store_id) = loop {
+    let (line, store_id, keeper) = loop {
         let trial = async {
             let line = opening.address.connect(&texts).await?;
             migrate::run(&line, &opening.address, opening.create).await?;
@@ -250,7 +253,9 @@ async fn open(opening: Opening, shared: Shared) -> Result<Room, StoreError> {
             let types: Vec<Need> = EVENT_TYPES.iter().map(|name| Need::Name((*name).to_owned())).collect();
             learn(&line, &memory, &types).await?;
             learn_lanes(&line, &memory).await?;
-            Ok::<_, Fault>((line, store_id))
+            let keeper = Keeper::new(opening.keys.clone(), store_id.cast_unsigned());
+            super::reseal::take_keys(&line, &keeper).await?;
+            Ok::<_, Fault>((line, store_id, keeper))
         };
         match trial.await {
             Ok(opened) => break opened,
@@ -262,6 +267,7 @@ async fn open(opening: Opening, shared: Shared) -> Result<Room, StoreError> {
     };
     Ok(Room {
         memory,
+        keeper,
         clock: opening.clock,
         lanes_are_stale: Cell::new(false),
         pool: Pool::new(opening.address, texts, opening.connections, line),
@@ -389,10 +395,6 @@ impl Room {
             }
         }
         *parked = staying;
-        // Whoever does not wait does not hear of new lanes either.
-        if group.leases.iter().any(|call| call.request.wait.is_zero()) {
-            self.lanes_are_stale.set(true);
-        }
         for call in &mut group.leases {
             // The store is looked into for whoever does not wait, and where something may be due.
             call.looked = call.request.wait.is_zero() || !is_idle(call);
@@ -403,7 +405,7 @@ impl Room {
                 std::mem::take(&mut group.leases).into_iter().partition(|call| call.looked);
             group.leases = going;
             if !waiting.is_empty() {
-                parked.extend(waiting.into_iter().map(LeaseCall::put_aside));
+                parked.extend(waiting.into_iter().map(LeaseCall::waits));
                 self.wake_watch.notify_one();
             }
         }
@@ -457,7 +459,7 @@ impl Room {
         for op in group.into_ops() {
             match op {
                 Op::Lease(call) if call.leased.is_empty() && call.until > now && !call.abandoned() => {
-                    self.parked.borrow_mut().push(call.put_aside());
+                    self.parked.borrow_mut().push(call.waits());
                     self.wake_watch.notify_one();
                 }
                 op => {
@@ -618,7 +620,8 @@ impl Room {
     async fn try_verb(&self, line: &Line, verb: &mut dyn AnyVerb, operation: &str) -> Result<(), Failed> {
         let lacking = self.memory.borrow().lacks(verb.needs());
         learn(line, &self.memory, &lacking).await?;
-        let (mut tx, ()) = Tx::begin(line, &self.memory, self.clock, Isolation::Moment, async {}).await?;
+        let (mut tx, ()) =
+            Tx::begin(line, &self.memory, &self.keeper, self.clock, Isolation::Moment, async {}).await?;
         if let Err(fault) = verb.run(&mut tx).await {
             tx.abandon().await;
             return Err(fault.into());
@@ -652,7 +655,10 @@ impl Room {
                 let asked = async {
                     line.say("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
                     line.allow(question.may_take());
-                    let answered = question.ask(&line, &self.memory).await;
+                    let epoch = line.first(sql!("key_epoch_read"), args![]).await?;
+                    let epoch = epoch.ok_or_else(|| Fault::corrupt("the store's own row is missing"))?;
+                    let seals = seals(&line, &self.keeper, column(&epoch, 0)?).await?;
+                    let answered = question.ask(&line, &self.memory, &seals).await;
                     line.say("COMMIT").await?;
                     answered
                 };

@@ -1,5 +1,6 @@
 //! Enqueuing, for all callers of a group at once.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::batch::{JobRow, ProgressRow};
@@ -16,6 +17,7 @@ use crate::job::{Enqueued, Job, NewJob, Origin};
 use crate::lease::{LeaseToken, LeasedJob};
 use crate::protocol::Standing;
 use crate::row::EventRow;
+use crate::seal::Cell;
 use crate::time::{Timestamp, whole_millis};
 
 /// A queue's number and a unique key.
@@ -149,17 +151,18 @@ fn apply_one(
         Some(run_at) => tx.by_our_clock(run_at, callers_now),
     };
     let rank = -i64::from(new.priority);
+    let overrides = tx.seals.seal_some(Cell::JobOverrides, id.0, new.overrides.as_deref())?;
     tx.batch.job(JobRow {
         id: id.0,
         lane_id: lane,
-        payload: new.payload.clone(),
+        payload: tx.seals.seal_bytes(Cell::JobPayload, id.0, &new.payload)?.into_owned(),
         enqueued_at: now.millis(),
         run_at: run_at.millis(),
         rank,
         source_id,
         event,
         policy: new.policy.clone(),
-        overrides: new.overrides.clone(),
+        overrides: overrides.map(Cow::into_owned),
         caller_id: new.caller_id.clone(),
         idempotency_key: new.idempotency_key.clone(),
         unique_key: new.unique_key.clone(),

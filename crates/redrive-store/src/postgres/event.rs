@@ -20,6 +20,7 @@ use super::wheres::Wheres;
 use crate::event::{Aside, Event, EventFilter, EventId, EventStatus, ImportedEvent, NewEvent, Order, Scrap};
 use crate::id::{EventSeq, JobId};
 use crate::row::{self, Columns, Detail, EventRow};
+use crate::seal::{Cell, Seals};
 use crate::time::Timestamp;
 
 fn needs<'a>(events: impl Iterator<Item = &'a NewEvent>) -> Vec<Need> {
@@ -115,14 +116,16 @@ impl Import {
             return Ok(());
         }
         let mut ids = Vec::with_capacity(self.scraps.len());
-        for _ in &self.scraps {
-            ids.push(tx.batch.next_event()?);
+        let (mut whys, mut texts) = (Vec::new(), Vec::new());
+        for scrap in &self.scraps {
+            let id = tx.batch.next_event()?;
+            ids.push(id);
+            whys.push(tx.seals.seal_text(Cell::AsideWhy, id, &storable(&scrap.why))?.into_owned());
+            texts.push(tx.seals.seal_bytes(Cell::AsideText, id, &scrap.text)?.into_owned());
         }
         let origins: Vec<String> = self.scraps.iter().map(|scrap| storable(&scrap.origin)).collect();
         let lines: Vec<i64> =
             self.scraps.iter().map(|scrap| i64::try_from(scrap.line).unwrap_or(i64::MAX)).collect();
-        let whys: Vec<String> = self.scraps.iter().map(|scrap| storable(&scrap.why)).collect();
-        let texts: Vec<&[u8]> = self.scraps.iter().map(|scrap| &*scrap.text).collect();
         tx.line.run(sql!("aside_insert"), args![ids, now.millis(), origins, lines, whys, texts]).await?;
         Ok(())
     }
@@ -161,7 +164,7 @@ async fn seqs_of<'a>(
     Ok(places)
 }
 
-fn read(row: &Row) -> Result<Event, Fault> {
+fn read(row: &Row, seals: &Seals) -> Result<Event, Fault> {
     let columns = Columns {
         seq: column(row, 0)?,
         at: column(row, 1)?,
@@ -184,7 +187,7 @@ fn read(row: &Row) -> Result<Event, Fault> {
         parent_at: column(row, 18)?,
         tags: column(row, 19)?,
     };
-    Ok(columns.into_event())
+    Ok(columns.into_event(seals)?)
 }
 
 /// The event known by this id.
@@ -195,18 +198,18 @@ pub(super) struct EventOf {
 impl Question for EventOf {
     type Answer = Option<Event>;
 
-    async fn ask(&self, line: &Line, _: &RefCell<Memory>) -> Result<Option<Event>, Fault> {
+    async fn ask(&self, line: &Line, _: &RefCell<Memory>, seals: &Seals) -> Result<Option<Event>, Fault> {
         let places = seqs_of(line, std::iter::once(&*self.id)).await?;
         let Some(seq) = places.get(&*self.id) else { return Ok(None) };
         let mut wheres = Wheres::default();
         wheres.must_with("e.seq = {}", seq.0);
-        Ok(list(line, &wheres, "").await?.into_iter().next())
+        Ok(list(line, seals, &wheres, "").await?.into_iter().next())
     }
 }
 
-async fn list(line: &Line, wheres: &Wheres, behind: &str) -> Result<Vec<Event>, Fault> {
+async fn list(line: &Line, seals: &Seals, wheres: &Wheres, behind: &str) -> Result<Vec<Event>, Fault> {
     let text = wheres.query(line.texts().schema(), sql!("event_list"), behind);
-    line.all_of(&text, &wheres.args()).await?.iter().map(read).collect()
+    line.all_of(&text, &wheres.args()).await?.iter().map(|row| read(row, seals)).collect()
 }
 
 /// Events that match.
@@ -218,15 +221,15 @@ pub(super) struct EventsOf {
 impl Question for EventsOf {
     type Answer = Vec<Event>;
 
-    async fn ask(&self, line: &Line, _: &RefCell<Memory>) -> Result<Vec<Event>, Fault> {
+    async fn ask(&self, line: &Line, _: &RefCell<Memory>, seals: &Seals) -> Result<Vec<Event>, Fault> {
         if let Some(job) = self.filter.job {
-            return self.of_job(line, job).await;
+            return self.of_job(line, seals, job).await;
         }
         let order = match self.filter.order {
             Order::NewestFirst => "DESC",
             Order::OldestFirst => "ASC",
         };
-        list(line, &self.wheres(), &format!("ORDER BY e.seq {order} LIMIT {}", self.limit)).await
+        list(line, seals, &self.wheres(), &format!("ORDER BY e.seq {order} LIMIT {}", self.limit)).await
     }
 }
 
@@ -275,13 +278,13 @@ impl EventsOf {
         wheres
     }
 
-    async fn of_job(&self, line: &Line, job: JobId) -> Result<Vec<Event>, Fault> {
+    async fn of_job(&self, line: &Line, seals: &Seals, job: JobId) -> Result<Vec<Event>, Fault> {
         let latest = line.first(sql!("job_latest"), args![vec![job.0]]).await?;
         let mut story = match latest {
-            Some(row) => chain(line, EventSeq(column(&row, 1)?), LONGEST_STORY).await?,
+            Some(row) => chain(line, seals, EventSeq(column(&row, 1)?), LONGEST_STORY).await?,
             None => Vec::new(),
         };
-        story.extend(beside(line, job).await?);
+        story.extend(beside(line, seals, job).await?);
         story.retain(|event| row::matches(event, job, &self.filter));
         story.sort_by_key(|event| event.seq);
         story.dedup_by_key(|event| event.seq);
@@ -294,15 +297,15 @@ impl EventsOf {
 }
 
 /// What was told about a job from beside its story: by people and programs, or by who came too late.
-async fn beside(line: &Line, job: JobId) -> Result<Vec<Event>, Fault> {
+async fn beside(line: &Line, seals: &Seals, job: JobId) -> Result<Vec<Event>, Fault> {
     let mut wheres = Wheres::default();
     wheres.must_with("e.job_id = {}", job.0);
     wheres.must("e.lane_id IS NULL");
-    list(line, &wheres, &format!("ORDER BY e.seq DESC LIMIT {LONGEST_STORY}")).await
+    list(line, seals, &wheres, &format!("ORDER BY e.seq DESC LIMIT {LONGEST_STORY}")).await
 }
 
 /// An event and everything that led to it, the oldest first.
-async fn chain(line: &Line, seq: EventSeq, limit: u32) -> Result<Vec<Event>, Fault> {
+async fn chain(line: &Line, seals: &Seals, seq: EventSeq, limit: u32) -> Result<Vec<Event>, Fault> {
     let text = format!(
         "{} {} JOIN chain c ON c.seq = e.seq ORDER BY c.depth",
         sql!("event_chain").trim_end(),
@@ -310,7 +313,7 @@ async fn chain(line: &Line, seq: EventSeq, limit: u32) -> Result<Vec<Event>, Fau
     );
     let text = adapt(&text, line.texts().schema());
     let rows = line.all_of(&text, args![seq.0, i64::from(limit)]).await?;
-    let mut chain: Vec<Event> = rows.iter().map(read).collect::<Result<_, _>>()?;
+    let mut chain: Vec<Event> = rows.iter().map(|row| read(row, seals)).collect::<Result<_, _>>()?;
     // A parent stands before its child; an import may say otherwise, and must not lead us in circles.
     let mut seen = HashSet::new();
     let straight = chain.iter().take_while(|event| seen.insert(event.seq)).count();
@@ -328,20 +331,21 @@ pub(super) struct Causality {
 impl Question for Causality {
     type Answer = Vec<Event>;
 
-    async fn ask(&self, line: &Line, _: &RefCell<Memory>) -> Result<Vec<Event>, Fault> {
-        chain(line, self.seq, self.limit).await
+    async fn ask(&self, line: &Line, _: &RefCell<Memory>, seals: &Seals) -> Result<Vec<Event>, Fault> {
+        chain(line, seals, self.seq, self.limit).await
     }
 }
 
-/// The last place in the stream before which nothing can appear any more.
+/// The last place in the stream before which nothing can appear any more, and the last place that there is.
 pub(super) struct Horizon;
 
 impl Question for Horizon {
-    type Answer = EventSeq;
+    type Answer = (EventSeq, EventSeq);
 
-    async fn ask(&self, line: &Line, _: &RefCell<Memory>) -> Result<EventSeq, Fault> {
+    async fn ask(&self, line: &Line, _: &RefCell<Memory>, _: &Seals) -> Result<(EventSeq, EventSeq), Fault> {
         let row = line.first(sql!("event_horizon"), args![]).await?;
-        Ok(EventSeq(row.map_or(Ok(0), |row| column(&row, 0))?))
+        let row = row.ok_or_else(|| Fault::corrupt("a question without an answer"))?;
+        Ok((EventSeq(column(&row, 0)?), EventSeq(column(&row, 1)?)))
     }
 }
 
@@ -354,17 +358,18 @@ pub(super) struct Asides {
 impl Question for Asides {
     type Answer = Vec<Aside>;
 
-    async fn ask(&self, line: &Line, _: &RefCell<Memory>) -> Result<Vec<Aside>, Fault> {
+    async fn ask(&self, line: &Line, _: &RefCell<Memory>, seals: &Seals) -> Result<Vec<Aside>, Fault> {
         let rows = line.all(sql!("aside_list"), args![self.after, i64::from(self.limit)]).await?;
         let read = |row: &Row| {
+            let id = column(row, 0)?;
             Ok(Aside {
-                id: column(row, 0)?,
+                id,
                 at: Timestamp::from_millis(column(row, 1)?),
                 scrap: Scrap {
                     origin: column(row, 2)?,
                     line: u64::try_from(column::<i64>(row, 3)?).unwrap_or(0),
-                    why: column(row, 4)?,
-                    text: column(row, 5)?,
+                    why: seals.open_text(Cell::AsideWhy, id, column(row, 4)?)?,
+                    text: seals.open_bytes(Cell::AsideText, id, column(row, 5)?)?,
                 },
             })
         };

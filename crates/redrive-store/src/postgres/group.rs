@@ -1,8 +1,6 @@
 //! Many callers' verbs in one transaction: first everything that must be read or taken, in one breath; then everything that
 //! follows from it, with the commit, in another.
 
-use std::collections::HashMap;
-
 use futures_util::future::{join, join5};
 
 use super::desk::Room;
@@ -99,7 +97,9 @@ impl Group {
         self.forget();
         let lacking = room.memory.borrow().lacks(enqueue::needs(&self.enqueues));
         memory::learn(line, &room.memory, &lacking).await?;
-        if room.lanes_are_stale.replace(false)
+        // Whoever does not wait gets no second look, so it looks into lanes that others have just made, too.
+        let impatient = self.leases.iter().any(|call| call.request.wait.is_zero());
+        if (room.lanes_are_stale.replace(false) || impatient)
             && let Err(fault) = learn_lanes(line, &room.memory).await
         {
             room.lanes_are_stale.set(true);
@@ -118,7 +118,8 @@ impl Group {
             )
             .await
         };
-        let begun = Tx::begin(line, &room.memory, room.clock, Isolation::Taking, reads).await;
+        let begun =
+            Box::pin(Tx::begin(line, &room.memory, &room.keeper, room.clock, Isolation::Taking, reads)).await;
         let (mut tx, (renewed, (held, begins, taken, claims, ()))) = begun?;
         // The first in the order in which they went out says what is wrong.
         let read = (|| Ok((renewed?, held?, begins?, taken?, claims?)))();
@@ -149,7 +150,7 @@ impl Group {
     async fn apply(&mut self, tx: &mut Tx<'_>, read: Read<'_>) -> Result<(), Fault> {
         take::renewed(&read.renewed, &mut self.renews)?;
         take::begin(tx, &read.begins, &mut self.begins)?;
-        settle::apply(tx, read.held, &mut self.settles).await?;
+        settle::apply(tx, &read.held, &mut self.settles).await?;
         take::hand_out(tx, read.taken, &mut self.leases).await?;
         let mut fresh = Vec::new();
         let wanted = self.leases.iter().any(|call| call.room() > 0);
@@ -161,7 +162,7 @@ impl Group {
 /// What was read and taken.
 struct Read<'a> {
     renewed: Vec<tokio_postgres::Row>,
-    held: HashMap<crate::id::JobId, settle::Held>,
+    held: Vec<tokio_postgres::Row>,
     begins: Vec<tokio_postgres::Row>,
     taken: &'a [Taken],
     claims: &'a mut Claims,

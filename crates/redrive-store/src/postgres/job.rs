@@ -19,6 +19,7 @@ use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::job::{JobRecord, JobState, RunNow as Ran};
 use crate::row::{self, EventRow, count};
+use crate::seal::{Cell, Seals};
 use crate::time::Timestamp;
 
 /// Where a ready job stands in the table of ready ones.
@@ -35,7 +36,12 @@ struct Found {
     place: Option<Place>,
 }
 
-async fn find(line: &Line, memory: &RefCell<Memory>, id: JobId) -> Result<Option<Found>, Fault> {
+async fn find(
+    line: &Line,
+    memory: &RefCell<Memory>,
+    seals: &Seals,
+    id: JobId,
+) -> Result<Option<Found>, Fault> {
     let (rows, lease, letter, place) = try_join4(
         line.all(sql!("leasable"), args![vec![id.0]]),
         line.first(sql!("lease_show"), args![id.0]),
@@ -45,7 +51,7 @@ async fn find(line: &Line, memory: &RefCell<Memory>, id: JobId) -> Result<Option
     .await?;
     let Some(row) = rows.first() else { return ended(line, id).await };
     leasable::learn(line, memory, &rows).await?;
-    let found = leasable::read(row, &memory.borrow())?;
+    let found = leasable::read(row, &memory.borrow(), seals)?;
     let standing = found.standing;
     let mut record = JobRecord {
         id,
@@ -62,7 +68,7 @@ async fn find(line: &Line, memory: &RefCell<Memory>, id: JobId) -> Result<Option
         record.attempts = count(column(&row, 4)?);
         record.event = EventSeq(column(&row, 5)?);
     } else if let Some(row) = letter {
-        let letter = dead_letter::read(&row)?;
+        let letter = dead_letter::read(&row, seals)?;
         (record.attempts, record.retries, record.crashes) = (letter.attempts, letter.retries, letter.crashes);
         record.event = letter.event.seq;
         record.state = JobState::Dead(Box::new(letter));
@@ -111,8 +117,13 @@ pub(super) struct JobOf {
 impl Question for JobOf {
     type Answer = Option<JobRecord>;
 
-    async fn ask(&self, line: &Line, memory: &RefCell<Memory>) -> Result<Option<JobRecord>, Fault> {
-        Ok(find(line, memory, self.id).await?.map(|found| found.record))
+    async fn ask(
+        &self,
+        line: &Line,
+        memory: &RefCell<Memory>,
+        seals: &Seals,
+    ) -> Result<Option<JobRecord>, Fault> {
+        Ok(find(line, memory, seals, self.id).await?.map(|found| found.record))
     }
 }
 
@@ -128,7 +139,7 @@ impl Verb for RunNow {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Ran, Fault> {
         let now = tx.now(self.now);
         let memory = Rc::clone(&tx.memory);
-        let Some(found) = find(tx.line, &memory, self.id).await? else { return Ok(Ran::Unknown) };
+        let Some(found) = find(tx.line, &memory, &tx.seals, self.id).await? else { return Ok(Ran::Unknown) };
         let (place, leasable) = match (&found.record.state, &found.place, &found.leasable) {
             (JobState::Leased { .. }, ..) => return Ok(Ran::Running),
             (JobState::Dead(_), ..) => return Ok(Ran::Dead),
@@ -176,12 +187,13 @@ impl Verb for Cancel {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Option<bool>, Fault> {
         let now = tx.now(self.now);
         let memory = Rc::clone(&tx.memory);
-        let Some(found) = find(tx.line, &memory, self.id).await? else { return Ok(None) };
+        let Some(found) = find(tx.line, &memory, &tx.seals, self.id).await? else { return Ok(None) };
         let Some(leasable) = &found.leasable else { return Ok(Some(true)) };
         match (&found.record.state, &found.place) {
             (JobState::Ended, _) => return Ok(Some(true)),
             (JobState::Leased { .. }, _) => {
                 let why = storable(&self.why);
+                let why = tx.seals.seal_text(Cell::LeaseCancelWhy, self.id.0, &why)?.into_owned();
                 exactly(1, tx.line.run(sql!("lease_cancel"), args![self.id.0, why]).await?)?;
                 return Ok(Some(false));
             }
@@ -253,7 +265,7 @@ pub(super) struct Unfinished {
 impl Question for Unfinished {
     type Answer = bool;
 
-    async fn ask(&self, line: &Line, _: &RefCell<Memory>) -> Result<bool, Fault> {
+    async fn ask(&self, line: &Line, _: &RefCell<Memory>, _: &Seals) -> Result<bool, Fault> {
         for row in line.all(sql!("lane_unfinished"), args![]).await? {
             let (queue, kind): (String, String) = (column(&row, 0)?, column(&row, 1)?);
             let named = |names: &[String], name| names.is_empty() || names.contains(name);

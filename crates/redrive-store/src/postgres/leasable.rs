@@ -13,6 +13,7 @@ use crate::job::{Job, Origin};
 use crate::lease::{LeaseToken, LeasedJob};
 use crate::protocol::Standing;
 use crate::row::count;
+use crate::seal::{Cell, Seals};
 use crate::time::Timestamp;
 
 /// A job that was read, with what its lease row will need.
@@ -40,7 +41,7 @@ pub(super) async fn learn(line: &Line, memory: &RefCell<Memory>, rows: &[Row]) -
 }
 
 /// Reads a job; its names are known already.
-pub(super) fn read(row: &Row, memory: &Memory) -> Result<Leasable, Fault> {
+pub(super) fn read(row: &Row, memory: &Memory, seals: &Seals) -> Result<Leasable, Fault> {
     let id = JobId(column(row, 22)?);
     let lane_id: i64 = column(row, 14)?;
     let source_id: i64 = column(row, 3)?;
@@ -55,12 +56,12 @@ pub(super) fn read(row: &Row, memory: &Memory) -> Result<Leasable, Fault> {
         id,
         queue: lane.queue.clone(),
         kind: lane.kind.clone(),
-        payload: column(row, 0)?,
+        payload: seals.open_bytes(Cell::JobPayload, id.0, column(row, 0)?)?,
         enqueued_at: Timestamp::from_millis(column(row, 1)?),
         priority: i32::try_from(-column::<i64>(row, 2)?).unwrap_or_default(),
         source: memory.text_of(source_id).unwrap_or_default().to_owned(),
         policy: column(row, 5)?,
-        overrides: column(row, 6)?,
+        overrides: seals.open_some(Cell::JobOverrides, id.0, column(row, 6)?)?,
         caller_id: column(row, 7)?,
         idempotency_key: column(row, 8)?,
         unique_key: column(row, 9)?,
@@ -76,7 +77,7 @@ pub(super) fn read(row: &Row, memory: &Memory) -> Result<Leasable, Fault> {
         retries: count(standing.retries),
         crashes: count(standing.crashes),
         last_delay: column::<Option<i64>>(row, 19)?.map(duration),
-        hint: column(row, 20)?,
+        hint: seals.open_some(Cell::ProgressHint, id.0, column(row, 20)?)?,
         begun: false,
         expires_at: Timestamp::default(),
         event: EventSeq(latest.map_or_else(|| column(row, 4), Ok)?),

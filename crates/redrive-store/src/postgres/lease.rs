@@ -19,6 +19,7 @@ use crate::id::{EventSeq, JobId, WorkerId};
 use crate::lease::Seized;
 use crate::protocol::{After, Claim, Standing, Verdict};
 use crate::row::EventRow;
+use crate::seal::Cell;
 use crate::settle::Ending;
 use crate::time::{Timestamp, whole_millis as millis};
 
@@ -186,7 +187,7 @@ async fn read_leasable(tx: &Tx<'_>, jobs: &[i64]) -> Result<HashMap<i64, Leasabl
     leasable::learn(tx.line, &memory, &rows).await?;
     let memory = memory.borrow();
     let read = |row| {
-        let found = leasable::read(row, &memory)?;
+        let found = leasable::read(row, &memory, &tx.seals)?;
         Ok((found.leased.token.job.0, found))
     };
     rows.iter().map(read).collect()
@@ -210,7 +211,7 @@ async fn end_cancelled(tx: &mut Tx<'_>, now: Timestamp, expired: &[Expired]) -> 
             crashes: column(row, 6)?,
         };
         let claim = Claim { standing, begun: column(row, 9)? };
-        let why: Option<String> = column(row, 10)?;
+        let why = tx.seals.open_some(Cell::LeaseCancelWhy, job.0, column(row, 10)?)?;
         if claim.settled(Verdict::Uncounted, why.is_some()) != After::Cancelled {
             return Err(Fault::corrupt(format_args!("{job} was to be cancelled, and nobody wants it")));
         }

@@ -60,8 +60,8 @@ pub(super) struct LeaseCall {
     pub(super) leased: Vec<LeasedJob>,
     /// Whether the store was looked into for it.
     pub(super) looked: bool,
-    /// Whether it was put aside until something is due.
-    waited: bool,
+    /// Whether it has waited.
+    pub(super) waited: bool,
     reply: Reply<Vec<LeasedJob>>,
 }
 
@@ -85,6 +85,11 @@ impl LeaseCall {
         )
     }
 
+    /// From here on it waits.
+    pub(super) fn waits(self) -> LeaseCall {
+        LeaseCall { waited: true, ..self }
+    }
+
     /// The caller's own clock. For one that has waited, the whole milliseconds that passed are added: not a part of one, so
     /// that nothing is due too early.
     pub(super) fn callers_now(&self) -> Timestamp {
@@ -94,12 +99,6 @@ impl LeaseCall {
 
     pub(super) fn abandoned(&self) -> bool {
         self.reply.is_closed()
-    }
-
-    /// It waits from here on.
-    pub(super) fn put_aside(mut self) -> LeaseCall {
-        self.waited = true;
-        self
     }
 
     /// How many more it takes.

@@ -1,5 +1,6 @@
 //! The one door through which an attempt ends, for all callers of a group at once.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
@@ -16,6 +17,7 @@ use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::protocol::{After, Claim, Standing};
 use crate::row::{self, EventRow};
+use crate::seal::{Cell, Seals};
 use crate::settle::{Ending, FailedAttempt, NewLetter, Settled, Settlement};
 use crate::time::{Timestamp, whole_millis};
 
@@ -35,7 +37,7 @@ pub(super) struct Held {
     reserved_for: Option<i64>,
 }
 
-fn read(row: &Row) -> Result<Held, Fault> {
+fn read(row: &Row, seals: &Seals) -> Result<Held, Fault> {
     let standing = Standing {
         fence: column(row, 1)?,
         attempts: column(row, 4)?,
@@ -43,14 +45,15 @@ fn read(row: &Row) -> Result<Held, Fault> {
         crashes: column(row, 6)?,
     };
     let flags: i64 = column(row, 7)?;
+    let job = JobId(column(row, 0)?);
     Ok(Held {
-        job: JobId(column(row, 0)?),
+        job,
         claim: Claim { standing, begun: column(row, 9)? },
         lane: column(row, 2)?,
         source_id: column(row, 3)?,
         flags,
         event: column(row, 8)?,
-        cancel_why: column(row, 10)?,
+        cancel_why: seals.open_some(Cell::LeaseCancelWhy, job.0, column(row, 10)?)?,
         caller_id: if flags & HAS_CALLER == 0 { None } else { column(row, 11)? },
         unique_key: if flags & HAS_UNIQUE_KEY == 0 { None } else { column(row, 12)? },
         rank: column(row, 13)?,
@@ -59,24 +62,25 @@ fn read(row: &Row) -> Result<Held, Fault> {
 }
 
 /// The leases of everything that is to be settled, kept from others until that is decided.
-pub(super) async fn fetch(line: &Line, calls: &[SettleCall]) -> Result<HashMap<JobId, Held>, Fault> {
+pub(super) async fn fetch(line: &Line, calls: &[SettleCall]) -> Result<Vec<Row>, Fault> {
     let mut ids: Vec<i64> =
         calls.iter().flat_map(|call| &call.ask).map(|settlement| settlement.token.job.0).collect();
     if ids.is_empty() {
-        return Ok(HashMap::new());
+        return Ok(Vec::new());
     }
     ids.sort_unstable();
     ids.dedup();
-    let rows = line.all(sql!("lease_end"), args![ids]).await?;
-    rows.iter().map(|row| read(row).map(|held| (held.job, held))).collect()
+    line.all(sql!("lease_end"), args![ids]).await
 }
 
-pub(super) async fn apply(
-    tx: &mut Tx<'_>,
-    mut held: HashMap<JobId, Held>,
-    calls: &mut [SettleCall],
-) -> Result<(), Fault> {
-    let mut stale: Vec<(usize, usize)> = Vec::new();
+pub(super) async fn apply(tx: &mut Tx<'_>, rows: &[Row], calls: &mut [SettleCall]) -> Result<(), Fault> {
+    let mut held: HashMap<JobId, Held> = HashMap::with_capacity(rows.len());
+    for row in rows {
+        let found = read(row, &tx.seals)?;
+        held.insert(found.job, found);
+    }
+    let mut stale: Vec<Stale> = Vec::new();
+    let mut told: HashMap<JobId, (i64, Held)> = HashMap::new();
     for (at, call) in calls.iter_mut().enumerate() {
         let mut settled = Vec::with_capacity(call.ask.len());
         for (place, settlement) in call.ask.iter().enumerate() {
@@ -84,10 +88,23 @@ pub(super) async fn apply(
             let holds = held.get(&token.job).is_some_and(|held| held.claim.holds(token.fence));
             // Whoever shows the right fence ends the lease; whoever comes behind finds none.
             if let Some(held) = holds.then(|| held.remove(&token.job)).flatten() {
-                settled.push(settle_one(tx, call.now, &held, settlement)?);
+                let outcome = settle_one(tx, call.now, &held, settlement)?;
+                if let Settled::Done { event } | Settled::Cancelled { event } = outcome {
+                    told.insert(token.job, (event.0, held));
+                }
+                settled.push(outcome);
+                continue;
+            }
+            settled.push(Settled::Stale);
+            let latest = held.get(&token.job).map(|held| (held.event, held));
+            let latest = latest.or_else(|| told.get(&token.job).map(|(event, held)| (*event, held)));
+            if let Some((parent, held)) = latest {
+                let about = About { parent, source_id: held.source_id, caller_id: held.caller_id.as_deref() };
+                let seq = tx.batch.next_event()?;
+                put_stale(tx, seq, call.now, settlement, about)?;
             } else {
-                stale.push((at, place));
-                settled.push(Settled::Stale);
+                // Its number is taken now, so that it stands where it belongs.
+                stale.push(Stale { call: at, place, seq: tx.batch.next_event()? });
             }
         }
         call.result = Some(settled);
@@ -95,35 +112,58 @@ pub(super) async fn apply(
     tell_stale(tx, &stale, calls).await
 }
 
+/// A settlement that came too late, about a job that nobody has a lease of.
+struct Stale {
+    call: usize,
+    place: usize,
+    seq: i64,
+}
+
+/// What a settlement that came too late is told beside.
+struct About<'a> {
+    parent: i64,
+    source_id: i64,
+    caller_id: Option<&'a str>,
+}
+
 /// Who comes too late changes nothing, but what it came with is told: beside the job's story, in which it has no place.
-/// A job that nobody remembers has none.
-async fn tell_stale(tx: &mut Tx<'_>, stale: &[(usize, usize)], calls: &[SettleCall]) -> Result<(), Fault> {
+fn put_stale(
+    tx: &mut Tx<'_>,
+    seq: i64,
+    callers_now: Timestamp,
+    settlement: &Settlement,
+    about: About<'_>,
+) -> Result<(), Fault> {
+    let row = EventRow {
+        event_type: "stale_settle",
+        source_id: about.source_id,
+        // Nothing came of it, so it is neither work that succeeded nor work that failed.
+        status: Some(EventStatus::Pending),
+        job: Some(settlement.token.job),
+        parent: Some(about.parent),
+        caller_id: about.caller_id,
+        tags: row::tags(&["stale"]),
+        detail: Some(row::stale(settlement)),
+        ..EventRow::default()
+    };
+    tx.batch.put_event(seq, tx.now(callers_now), row)
+}
+
+/// Looks up what a job without a lease came to. One that nobody remembers has no story that anything could be told beside.
+async fn tell_stale(tx: &mut Tx<'_>, stale: &[Stale], calls: &[SettleCall]) -> Result<(), Fault> {
     if stale.is_empty() {
         return Ok(());
     }
-    // What this very group has said about these jobs comes first.
-    tx.batch.write(tx.line).await?;
-    let ids: Vec<i64> = stale.iter().map(|(at, place)| calls[*at].ask[*place].token.job.0).collect();
+    let ids: Vec<i64> = stale.iter().map(|late| calls[late.call].ask[late.place].token.job.0).collect();
     let mut latest: HashMap<i64, (i64, i64, Option<String>)> = HashMap::new();
     for row in tx.line.all(sql!("job_latest"), args![ids]).await? {
         latest.insert(column(&row, 0)?, (column(&row, 1)?, column(&row, 2)?, column(&row, 3)?));
     }
-    for (at, place) in stale {
-        let (call, settlement) = (&calls[*at], &calls[*at].ask[*place]);
+    for late in stale {
+        let (call, settlement) = (&calls[late.call], &calls[late.call].ask[late.place]);
         let Some((parent, source_id, caller_id)) = latest.get(&settlement.token.job.0) else { continue };
-        let row = EventRow {
-            event_type: "stale_settle",
-            source_id: *source_id,
-            // Nothing came of it, so it is neither work that succeeded nor work that failed.
-            status: Some(EventStatus::Pending),
-            job: Some(settlement.token.job),
-            parent: Some(*parent),
-            caller_id: caller_id.as_deref(),
-            tags: row::tags(&["stale"]),
-            detail: Some(row::stale(settlement)),
-            ..EventRow::default()
-        };
-        tx.batch.event(tx.now(call.now), row)?;
+        let about = About { parent: *parent, source_id: *source_id, caller_id: caller_id.as_deref() };
+        put_stale(tx, late.seq, call.now, settlement, about)?;
     }
     Ok(())
 }
@@ -166,7 +206,7 @@ pub(super) fn settle_one(
             let run_at = tx.by_our_clock(*run_at, callers_now);
             let event = tell_failure(tx, now, held, failure, EventStatus::Retrying, Some(run_at), None)?;
             let back = Back { run_at, held_for: *held_for, after };
-            put_back(tx, held, event, &back, Some(whole_millis(*delay)), hint.as_deref());
+            put_back(tx, held, event, &back, Some(whole_millis(*delay)), hint.as_deref())?;
             event
         }
         Ending::Dead { failure, letter } => set_aside(tx, now, held, failure, letter)?,
@@ -249,6 +289,10 @@ fn set_aside(
 ) -> Result<i64, Fault> {
     let event = tell_failure(tx, now, held, failure, EventStatus::DeadLetter, None, Some(&letter.context))?;
     let standing = held.claim.standing;
+    let seal = |cell, text: &str| tx.seals.seal_text(cell, held.job.0, text).map(Cow::into_owned);
+    let error_message = seal(Cell::LetterMessage, &without_nul(&failure.error_message))?;
+    let context = seal(Cell::LetterContext, &letter.context.to_string())?;
+    let report = seal(Cell::LetterReport, &letter.report.to_string())?;
     tx.batch.letter(LetterRow {
         job_id: held.job.0,
         lane_id: held.lane,
@@ -260,14 +304,14 @@ fn set_aside(
         rule: failure.rule.clone(),
         fingerprint: failure.fingerprint.clone(),
         error_type: without_nul(&failure.error_type),
-        error_message: without_nul(&failure.error_message),
+        error_message,
         attempts: standing.attempts,
         retries: standing.retries,
         crashes: standing.crashes,
         max_retries: i64::from(failure.decision.record.max_retries),
         fence: standing.fence,
-        context: letter.context.to_string(),
-        report: letter.report.to_string(),
+        context,
+        report,
     });
     tidy_up(tx, held);
     tx.batch.count(held.lane, |delta| delta.dead += 1);
@@ -294,7 +338,9 @@ fn put_back(
     back: &Back,
     delay_ms: Option<i64>,
     hint: Option<&str>,
-) {
+) -> Result<(), Fault> {
+    let hint = hint.map(without_nul);
+    let hint = tx.seals.seal_some(Cell::ProgressHint, held.job.0, hint.as_deref())?.map(Cow::into_owned);
     let held_for = back.held_for.map(|worker| worker.0);
     let standing = back.after.standing(held.claim);
     tx.batch.progress(ProgressRow {
@@ -306,10 +352,11 @@ fn put_back(
         retries: standing.retries,
         crashes: standing.crashes,
         last_delay_ms: delay_ms,
-        hint: hint.map(without_nul),
+        hint,
         event,
     });
     tx.batch.make_ready(held.job, held.lane, held_for, held.rank, back.run_at);
+    Ok(())
 }
 
 /// Puts a job back as if the attempt had never begun.
@@ -328,7 +375,7 @@ fn uncounted(
         ..about(held, event_type)
     };
     let event = tx.batch.event(now, row)?;
-    put_back(tx, held, event, back, None, None);
+    put_back(tx, held, event, back, None, None)?;
     Ok(event)
 }
 

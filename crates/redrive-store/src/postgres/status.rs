@@ -10,6 +10,7 @@ use super::line::{Line, args, column};
 use super::memory::Memory;
 use super::texts::sql;
 use super::verb::Question;
+use crate::seal::Seals;
 use crate::status::{LaneCounts, StoreStatus};
 use crate::time::Timestamp;
 
@@ -29,7 +30,7 @@ fn number(number: i64) -> u64 {
 impl Question for StatusOf {
     type Answer = StoreStatus;
 
-    async fn ask(&self, line: &Line, _: &RefCell<Memory>) -> Result<StoreStatus, Fault> {
+    async fn ask(&self, line: &Line, _: &RefCell<Memory>, _: &Seals) -> Result<StoreStatus, Fault> {
         let mut status = StoreStatus::default();
         if let Some(row) = line.first(sql!("store_counts"), args![]).await? {
             (status.events, status.failed_events) = (number(column(&row, 0)?), number(column(&row, 1)?));

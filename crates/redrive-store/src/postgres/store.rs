@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::operation::{Call, Heartbeat, LeaseAnswer, LeaseCall, Op};
 use super::tx::Clock;
 use super::verb::{Answered, Question, Verb, question, verb};
-use super::{Postgres, check, dead_letter, event, housekeeping, job, lease, status, worker};
+use super::{Postgres, check, dead_letter, event, housekeeping, job, lease, reseal, status, worker};
 use crate::dead_letter::{DeadLetter, DeadLetters, LetterFilter, Redriven};
 use crate::error::{StoreError, Trouble};
 use crate::event::{Aside, Event, EventFilter, EventId, Events, ImportedEvent, NewEvent, Scrap};
@@ -17,10 +17,14 @@ use crate::settle::{Settled, Settlement};
 use crate::status::StoreStatus;
 use crate::time::Timestamp;
 use crate::worker::{WorkerPresence, Workers};
-use crate::{Answer, CheckReport, Housekeeping, Pruned};
+use crate::{Answer, CheckReport, Housekeeping, Pruned, Resealed};
 
 /// How often the stream is looked at for whoever follows it.
 const LOOK_FOR_EVENTS: Duration = Duration::from_millis(100);
+/// How often while it is only a matter of others' commits.
+const LOOK_SOON: Duration = Duration::from_millis(2);
+/// How long an event may wait for the transactions that were under way before its own, though nobody wants to wait.
+const SETTLING: Duration = Duration::from_secs(1);
 
 async fn answered<T>(answer: Answered<T>) -> Result<T, StoreError> {
     answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
@@ -179,14 +183,19 @@ impl Events for Postgres {
 
     fn wait_for_events(&self, after: EventSeq, wait: Duration) -> Answer<'_, EventSeq> {
         Box::pin(async move {
-            let until = Instant::now() + wait.min(Duration::from_hours(1));
+            let arrived = Instant::now();
+            let until = arrived + wait.min(Duration::from_hours(1));
+            let mut goal = EventSeq(0);
             loop {
-                let last = self.read(event::Horizon).await?;
-                let left = until.saturating_duration_since(Instant::now());
-                if last > after || left.is_zero() {
-                    return Ok(last.max(after));
+                let (complete, last) = self.read(event::Horizon).await?;
+                // What is there, but may still get neighbours before it, is waited for a little.
+                goal = if goal > after { goal } else { last };
+                let unsettled = goal > after.max(complete) && arrived.elapsed() < SETTLING;
+                if !unsettled && (complete > after || until <= Instant::now()) {
+                    return Ok(complete.max(after));
                 }
-                self.desk.pause(left.min(LOOK_FOR_EVENTS)).await;
+                let left = until.saturating_duration_since(Instant::now());
+                self.desk.pause(if unsettled { LOOK_SOON } else { left.min(LOOK_FOR_EVENTS) }).await;
             }
         })
     }
@@ -247,6 +256,10 @@ impl Housekeeping for Postgres {
         limit: u32,
     ) -> Answer<'_, Pruned> {
         Box::pin(self.write(housekeeping::Prune { now, events_before, letters_before, limit }))
+    }
+
+    fn reseal(&self, now: Timestamp, limit: u32) -> Answer<'_, Resealed> {
+        Box::pin(self.write(reseal::Reseal { now, limit }))
     }
 
     fn close(&self) -> Answer<'_, ()> {

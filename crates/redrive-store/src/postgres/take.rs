@@ -99,7 +99,7 @@ pub(super) async fn hand_out(tx: &mut Tx<'_>, taken: &[Taken], calls: &mut [Leas
     for round in taken {
         leasable::learn(tx.line, &tx.memory, &round.rows).await?;
         for row in &round.rows {
-            let leasable = leasable::read(row, &tx.memory.borrow())?;
+            let leasable = leasable::read(row, &tx.memory.borrow(), &tx.seals)?;
             let place: i64 = column(row, 23)?;
             // Others may have committed it since our own number was given out. The stream would tell of its attempt before it tells
             // of its enqueuing: it waits for a transaction with a later number.

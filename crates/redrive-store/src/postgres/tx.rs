@@ -2,8 +2,9 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use futures_util::future::{join, try_join};
+use futures_util::future::{join, try_join, try_join3};
 
 use super::batch::Batch;
 use super::fault::Fault;
@@ -11,6 +12,7 @@ use super::line::{Line, args, column};
 use super::memory::Memory;
 use super::texts::sql;
 use crate::id::EventSeq;
+use crate::seal::{Keeper, KeyRow, Seals};
 use crate::time::Timestamp;
 
 /// Whose clock decides.
@@ -34,6 +36,9 @@ pub(super) enum Isolation {
 pub(super) struct Tx<'a> {
     pub(super) line: &'a Line,
     pub(super) memory: Rc<RefCell<Memory>>,
+    pub(super) keeper: &'a Keeper,
+    /// The keys that hold in this transaction.
+    pub(super) seals: Arc<Seals>,
     pub(super) batch: Batch,
     clock: Clock,
     at: Timestamp,
@@ -45,30 +50,37 @@ impl<'a> Tx<'a> {
     pub(super) async fn begin<T>(
         line: &'a Line,
         memory: &Rc<RefCell<Memory>>,
+        keeper: &'a Keeper,
         clock: Clock,
         isolation: Isolation,
         beside: impl Future<Output = T>,
     ) -> Result<(Tx<'a>, T), Fault> {
-        let words = match isolation {
-            Isolation::Taking => "BEGIN",
-            Isolation::Moment => "BEGIN ISOLATION LEVEL REPEATABLE READ",
+        let (words, open) = match isolation {
+            Isolation::Taking => ("BEGIN", sql!("transaction_open")),
+            Isolation::Moment => ("BEGIN ISOLATION LEVEL REPEATABLE READ", sql!("transaction_open_moment")),
         };
-        let opening =
-            async { try_join(line.say(words), line.first(sql!("transaction_open"), args![])).await };
+        let opening = async {
+            let number = line.first(sql!("transaction_number"), args![]);
+            try_join3(line.say(words), number, line.first(open, args![])).await
+        };
         let (opened, beside) = join(opening, beside).await;
-        let read = opened.and_then(|((), row)| {
-            let row = row.ok_or_else(|| Fault::corrupt("the store's own row is missing"))?;
-            Ok((Timestamp::from_millis(column(&row, 0)?), column(&row, 1)?, column(&row, 2)?))
-        });
-        let (at, first_event, number) = match read {
+        let read = async {
+            let missing = || Fault::corrupt("the store's own row is missing");
+            let ((), number, row) = opened?;
+            let (number, row) = (number.ok_or_else(missing)?, row.ok_or_else(missing)?);
+            let seals = seals(line, keeper, column(&row, 2)?).await?;
+            let at = Timestamp::from_millis(column(&row, 0)?);
+            Ok::<_, Fault>((at, column(&row, 1)?, column(&number, 0)?, seals))
+        };
+        let (at, first_event, number, seals) = match read.await {
             Ok(read) => read,
             Err(fault) => {
                 undo(line).await;
                 return Err(fault);
             }
         };
-        let batch = Batch::new(Rc::clone(memory), first_event);
-        Ok((Tx { line, memory: Rc::clone(memory), batch, clock, at, number }, beside))
+        let batch = Batch::new(Rc::clone(memory), Arc::clone(&seals), first_event);
+        Ok((Tx { line, memory: Rc::clone(memory), keeper, seals, batch, clock, at, number }, beside))
     }
 
     /// The time, for a caller whose clock says `now`.
@@ -122,6 +134,20 @@ impl<'a> Tx<'a> {
     pub(super) async fn abandon(self) {
         undo(self.line).await;
     }
+}
+
+/// The keys that hold in this epoch. Refuses a store whose keys we do not have.
+pub(super) async fn seals(line: &Line, keeper: &Keeper, epoch: i64) -> Result<Arc<Seals>, Fault> {
+    if let Some(seals) = keeper.known(epoch) {
+        return Ok(seals);
+    }
+    Ok(keeper.learn(epoch, &keys(line).await?)?)
+}
+
+/// The keys of the store, the oldest first.
+pub(super) async fn keys(line: &Line) -> Result<Vec<KeyRow>, Fault> {
+    let rows = line.all(sql!("seal_key_list"), args![]).await?;
+    rows.iter().map(|row| Ok(KeyRow { key_id: column(row, 0)?, proof: column(row, 1)? })).collect()
 }
 
 /// The connection goes back to the others: it must not keep a transaction.

@@ -12,6 +12,7 @@ use super::line::Line;
 use super::memory::{Memory, Need};
 use super::tx::Tx;
 use crate::error::{StoreError, Trouble};
+use crate::seal::Seals;
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 pub(super) type Answered<T> = oneshot::Receiver<Result<T, StoreError>>;
@@ -39,7 +40,7 @@ pub(super) trait Question: Send + 'static {
         Duration::from_mins(1)
     }
 
-    async fn ask(&self, line: &Line, memory: &RefCell<Memory>) -> Result<Self::Answer, Fault>;
+    async fn ask(&self, line: &Line, memory: &RefCell<Memory>, seals: &Seals) -> Result<Self::Answer, Fault>;
 }
 
 /// A verb without its types.
@@ -51,7 +52,12 @@ pub(super) trait AnyVerb: Send {
 
 /// A question without its types.
 pub(super) trait AnyQuestion: Send {
-    fn ask<'a>(&'a mut self, line: &'a Line, memory: &'a RefCell<Memory>) -> Local<'a, Result<(), Fault>>;
+    fn ask<'a>(
+        &'a mut self,
+        line: &'a Line,
+        memory: &'a RefCell<Memory>,
+        seals: &'a Seals,
+    ) -> Local<'a, Result<(), Fault>>;
     fn may_take(&self) -> Duration;
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
     fn abandoned(&self) -> bool;
@@ -89,9 +95,14 @@ impl<V: Verb> AnyVerb for Asked<V, V::Answer> {
 }
 
 impl<Q: Question> AnyQuestion for Asked<Q, Q::Answer> {
-    fn ask<'a>(&'a mut self, line: &'a Line, memory: &'a RefCell<Memory>) -> Local<'a, Result<(), Fault>> {
+    fn ask<'a>(
+        &'a mut self,
+        line: &'a Line,
+        memory: &'a RefCell<Memory>,
+        seals: &'a Seals,
+    ) -> Local<'a, Result<(), Fault>> {
         Box::pin(async {
-            self.result = Some(self.what.ask(line, memory).await?);
+            self.result = Some(self.what.ask(line, memory, seals).await?);
             Ok(())
         })
     }

@@ -12,6 +12,7 @@ use super::texts::{sql, storable};
 use super::tx::Tx;
 use super::verb::{Question, Verb};
 use crate::id::WorkerId;
+use crate::seal::Seals;
 use crate::time::{Timestamp, whole_millis as millis};
 use crate::worker::WorkerPresence;
 
@@ -43,7 +44,7 @@ pub(super) struct WorkersOf {
 impl Question for WorkersOf {
     type Answer = Vec<WorkerPresence>;
 
-    async fn ask(&self, line: &Line, _: &RefCell<Memory>) -> Result<Vec<WorkerPresence>, Fault> {
+    async fn ask(&self, line: &Line, _: &RefCell<Memory>, _: &Seals) -> Result<Vec<WorkerPresence>, Fault> {
         let read = |row: &Row| {
             Ok(WorkerPresence {
                 id: WorkerId(column(row, 0)?),

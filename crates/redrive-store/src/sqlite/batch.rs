@@ -5,6 +5,7 @@
 //! and `enqueue_in` runs one inside somebody else's.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use redrive_policy::{Cause, Class};
@@ -16,6 +17,7 @@ use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId};
 use crate::row::EventRow;
+use crate::seal::{Cell, KeyRow, Seals};
 use crate::time::Timestamp;
 
 /// How many plain events are written at once.
@@ -34,6 +36,8 @@ pub(super) struct Memory {
     pub(super) lanes_seen: u64,
     /// The sequences after our last commit; only true while nobody else has written.
     sequences: Option<(i64, i64)>,
+    /// The keys' epoch at the same moment.
+    key_epoch: i64,
     /// Lanes with nothing due, and when that may change. Only true while nobody else has written.
     pub(super) idle: HashMap<i64, Option<Instant>>,
 }
@@ -81,6 +85,9 @@ pub(super) struct Batch<'a, 'c> {
     pub(super) memory: &'a mut Memory,
     sequences: (i64, i64),
     read: (i64, i64),
+    /// The keys that hold in this transaction, and since when.
+    pub(super) seals: Arc<Seals>,
+    key_epoch: i64,
     lanes: Vec<(i64, LaneDelta)>,
     dead: Vec<(Cause, i64)>,
     /// Plain events that are not written yet.
@@ -97,17 +104,23 @@ impl<'a, 'c> Batch<'a, 'c> {
         statements: &'a Statements<'c>,
         memory: &'a mut Memory,
     ) -> Result<Batch<'a, 'c>, StoreError> {
-        let read = if let Some(known) = memory.sequences {
-            known
+        let (read, key_epoch) = if let Some(known) = memory.sequences {
+            (known, memory.key_epoch)
         } else {
             let mut statement = statements.get(sql!("sequences_read"))?;
-            statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            statement.query_row([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?
+        };
+        let seals = match statements.keeper().known(key_epoch) {
+            Some(seals) => seals,
+            None => statements.keeper().learn(key_epoch, &key_rows(statements)?)?,
         };
         Ok(Batch {
             statements,
             memory,
             sequences: read,
             read,
+            seals,
+            key_epoch,
             lanes: Vec::new(),
             dead: Vec::new(),
             plain_events: Vec::with_capacity(EIGHT),
@@ -141,9 +154,24 @@ impl<'a, 'c> Batch<'a, 'c> {
             )?;
         }
         self.memory.sequences = Some(self.sequences);
+        self.memory.key_epoch = self.key_epoch;
         for lane in &self.readied {
             self.memory.idle.remove(lane);
         }
+        Ok(())
+    }
+
+    /// The keys of the store, the oldest first.
+    pub(super) fn keys(&self) -> Result<Vec<KeyRow>, StoreError> {
+        key_rows(self.statements)
+    }
+
+    /// The keys were changed in this transaction: what follows in it is sealed with the newest one, and everybody else looks
+    /// again before their next one.
+    pub(super) fn change_keys(&mut self) -> Result<(), StoreError> {
+        self.run(sql!("key_epoch_next"), [])?;
+        self.key_epoch += 1;
+        self.seals = Arc::new(self.statements.keeper().seals(&self.keys()?)?);
         Ok(())
     }
 
@@ -233,6 +261,7 @@ impl<'a, 'c> Batch<'a, 'c> {
                 self.write_events()?;
             }
         } else {
+            let detail = self.seals.seal_some(Cell::EventDetail, seq, row.detail.as_deref())?;
             self.run(
                 sql!("event_insert"),
                 params![
@@ -254,7 +283,7 @@ impl<'a, 'c> Batch<'a, 'c> {
                     row.caller_id,
                     row.tags,
                     row.imported_at,
-                    row.detail
+                    detail
                 ],
             )?;
         }
@@ -434,4 +463,11 @@ impl<'a, 'c> Batch<'a, 'c> {
     pub(super) fn connection(&self) -> &'c Connection {
         self.statements.connection()
     }
+}
+
+/// The keys of the store, the oldest first.
+fn key_rows(statements: &Statements<'_>) -> Result<Vec<KeyRow>, StoreError> {
+    let mut statement = statements.get(sql!("seal_key_list"))?;
+    let rows = statement.query_map([], |row| Ok(KeyRow { key_id: row.get(0)?, proof: row.get(1)? }))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }

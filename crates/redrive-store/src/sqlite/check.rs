@@ -1,7 +1,7 @@
 //! `store check`: every invariant as a query that finds what breaks it.
 
-use rusqlite::Connection;
-
+use super::batch::Batch;
+use super::reseal;
 use crate::check::{CheckReport, Violation};
 use crate::error::StoreError;
 
@@ -22,7 +22,8 @@ const INVARIANTS: &[(&str, &str)] = &[
 /// The most that is told about one invariant.
 const TOLD: usize = 20;
 
-pub(super) fn check(connection: &Connection) -> Result<CheckReport, StoreError> {
+pub(super) fn check(batch: &Batch<'_, '_>) -> Result<CheckReport, StoreError> {
+    let connection = batch.connection();
     let mut report = CheckReport::default();
     let mut look = |name: &str, query: &str| -> Result<(), StoreError> {
         report.checked.push(name.to_owned());
@@ -47,6 +48,13 @@ pub(super) fn check(connection: &Connection) -> Result<CheckReport, StoreError> 
     look("the file is whole", "PRAGMA integrity_check(20)")?;
     for (name, query) in INVARIANTS {
         look(name, query)?;
+    }
+    if batch.seals.current().is_some() {
+        let invariant = "every sealed value opens";
+        report.checked.push(invariant.to_owned());
+        for what in reseal::unsealable(batch, TOLD)? {
+            report.violations.push(Violation { invariant: invariant.to_owned(), what });
+        }
     }
     Ok(report)
 }

@@ -12,16 +12,19 @@ use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId};
 use crate::protocol::Standing;
 use crate::row::{self, EventRow, count};
+use crate::seal::{Cell, Seals};
 use crate::settle::LetterReason;
 use crate::time::Timestamp;
 
-pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
+fn read(seals: &Seals, row: &Row<'_>) -> Result<DeadLetter, StoreError> {
+    let id = JobId(row.get(0)?);
     let died_at = Timestamp::from_millis(row.get(3)?);
     let text = |at| row.get::<_, String>(at);
-    let json = |at| Ok::<_, rusqlite::Error>(row::parse_json(&text(at)?));
+    let open = |cell, at| seals.open_text(cell, id.0, row.get(at)?);
+    let json = |cell, at| Ok::<_, StoreError>(row::parse_json(&open(cell, at)?));
     let cause: Cause = text(6)?.parse().unwrap_or(Cause::Unknown);
     Ok(DeadLetter {
-        id: JobId(row.get(0)?),
+        id,
         queue: text(1)?,
         kind: text(2)?,
         event: EventSeqJson { seq: EventSeq(row.get(4)?), at: died_at },
@@ -33,22 +36,24 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
         rule: text(8)?,
         fingerprint: text(9)?,
         error_type: text(10)?,
-        error_message: text(11)?,
+        error_message: open(Cell::LetterMessage, 11)?,
         attempts: count(row.get(12)?),
         retries: count(row.get(13)?),
         crashes: count(row.get(14)?),
         max_retries: count(row.get(15)?),
         redrives: count(row.get(16)?),
-        context: json(17)?,
-        report: json(18)?,
+        context: json(Cell::LetterContext, 17)?,
+        report: json(Cell::LetterReport, 18)?,
         caller_id: row.get(20)?,
         policy: row.get(21)?,
-        payload: row.get(22)?,
+        payload: seals.open_bytes(Cell::JobPayload, id.0, row.get(22)?)?,
     })
 }
 
 pub(super) fn find(batch: &Batch<'_, '_>, id: JobId) -> Result<Option<DeadLetter>, StoreError> {
-    batch.first(sql!("letter_find"), [id.0], read)
+    let mut statement = batch.statement(sql!("letter_find"))?;
+    let mut rows = statement.query([id.0])?;
+    rows.next()?.map(|row| read(&batch.seals, row)).transpose()
 }
 
 /// Takes a letter off the pile; what becomes of its job is the caller's business.
@@ -116,8 +121,7 @@ pub(super) fn letters(
         sql!("letter_list").trim_end()
     );
     let mut statement = batch.connection().prepare_cached(&text)?;
-    let rows = statement.query_map(params_from_iter(values), read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    statement.query_and_then(params_from_iter(values), |row| read(&batch.seals, row))?.collect()
 }
 
 pub(super) fn redrive(

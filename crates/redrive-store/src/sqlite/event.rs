@@ -15,6 +15,7 @@ use crate::error::StoreError;
 use crate::event::{Aside, Event, EventFilter, EventId, EventStatus, ImportedEvent, NewEvent, Order, Scrap};
 use crate::id::{EventSeq, JobId};
 use crate::row::{self, Columns, Detail, EventRow};
+use crate::seal::{Cell, Seals};
 use crate::time::Timestamp;
 
 pub(super) fn append(
@@ -66,10 +67,9 @@ pub(super) fn import(
     for scrap in scraps {
         let line = i64::try_from(scrap.line).unwrap_or(i64::MAX);
         let id = batch.next_event();
-        batch.run(
-            sql!("aside_insert"),
-            params![id, now.millis(), scrap.origin, line, scrap.why, scrap.text],
-        )?;
+        let why = batch.seals.seal_text(Cell::AsideWhy, id, &scrap.why)?;
+        let text = batch.seals.seal_bytes(Cell::AsideText, id, &scrap.text)?;
+        batch.run(sql!("aside_insert"), params![id, now.millis(), scrap.origin, line, why, text])?;
     }
     Ok(added)
 }
@@ -95,10 +95,10 @@ fn at(batch: &Batch<'_, '_>, seq: EventSeq) -> Result<Option<Event>, StoreError>
     let text = format!("{} WHERE e.seq = ?1", sql!("event_list").trim_end());
     let mut statement = batch.connection().prepare_cached(&text)?;
     let mut rows = statement.query([seq.0])?;
-    rows.next()?.map(read).transpose().map_err(StoreError::from)
+    rows.next()?.map(|row| read(&batch.seals, row)).transpose()
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Event> {
+fn read(seals: &Seals, row: &Row<'_>) -> Result<Event, StoreError> {
     let columns = Columns {
         seq: row.get(0)?,
         at: row.get(1)?,
@@ -121,7 +121,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Event> {
         parent_at: row.get(18)?,
         tags: row.get(19)?,
     };
-    Ok(columns.into_event())
+    columns.into_event(seals)
 }
 
 pub(super) fn events(
@@ -178,8 +178,7 @@ pub(super) fn events(
     };
     let text = format!("{}{conditions} ORDER BY e.seq {order} LIMIT {limit}", sql!("event_list").trim_end());
     let mut statement = batch.connection().prepare_cached(&text)?;
-    let rows = statement.query_map(params_from_iter(values), read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    statement.query_and_then(params_from_iter(values), |row| read(&batch.seals, row))?.collect()
 }
 
 /// The most events that are looked at for one job: stories are short, but a job may be snoozed for years.
@@ -214,8 +213,7 @@ fn beside(batch: &Batch<'_, '_>, job: JobId) -> Result<Vec<Event>, StoreError> {
         sql!("event_list").trim_end()
     );
     let mut statement = batch.connection().prepare_cached(&text)?;
-    let rows = statement.query_map([job.0], read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    statement.query_and_then([job.0], |row| read(&batch.seals, row))?.collect()
 }
 
 pub(super) fn causality(batch: &Batch<'_, '_>, seq: EventSeq, limit: u32) -> Result<Vec<Event>, StoreError> {
@@ -236,18 +234,21 @@ pub(super) fn causality(batch: &Batch<'_, '_>, seq: EventSeq, limit: u32) -> Res
 }
 
 pub(super) fn asides(batch: &Batch<'_, '_>, after: i64, limit: u32) -> Result<Vec<Aside>, StoreError> {
-    batch.all(sql!("aside_list"), params![after, limit], |row| {
+    let mut statement = batch.statement(sql!("aside_list"))?;
+    let read = |row: &Row<'_>| {
+        let id = row.get(0)?;
         Ok(Aside {
-            id: row.get(0)?,
+            id,
             at: Timestamp::from_millis(row.get(1)?),
             scrap: Scrap {
                 origin: row.get(2)?,
                 line: u64::try_from(row.get::<_, i64>(3)?).unwrap_or(0),
-                why: row.get(4)?,
-                text: row.get(5)?,
+                why: batch.seals.open_text(Cell::AsideWhy, id, row.get(4)?)?,
+                text: batch.seals.open_bytes(Cell::AsideText, id, row.get(5)?)?,
             },
         })
-    })
+    };
+    statement.query_and_then(params![after, limit], read)?.collect()
 }
 
 /// Deletes the next stretch of old events that nobody needs; answers how many, and whether more of them are old.

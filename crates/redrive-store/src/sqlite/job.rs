@@ -11,6 +11,7 @@ use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::job::{Enqueued, Job, JobRecord, JobState, NewJob, Origin, RunNow};
 use crate::row::{self, EventRow, count};
+use crate::seal::Cell;
 use crate::time::Timestamp;
 
 pub(super) fn enqueue(
@@ -44,25 +45,27 @@ fn enqueue_one(batch: &mut Batch<'_, '_>, now: Timestamp, new: &NewJob) -> Resul
         && new.deadline_at.is_none()
         && new.origin == Origin::Local
         && !new.inline;
+    let payload = batch.seals.seal_bytes(Cell::JobPayload, id.0, &new.payload)?;
     if plain {
         batch.run(
             sql!("job_insert_plain"),
-            params![id.0, lane, new.payload, now.millis(), run_at.millis(), rank, source_id, event],
+            params![id.0, lane, payload, now.millis(), run_at.millis(), rank, source_id, event],
         )?;
     } else {
+        let overrides = batch.seals.seal_some(Cell::JobOverrides, id.0, new.overrides.as_deref())?;
         batch.run(
             sql!("job_insert"),
             params![
                 id.0,
                 lane,
-                new.payload,
+                payload,
                 now.millis(),
                 run_at.millis(),
                 rank,
                 source_id,
                 event,
                 new.policy,
-                new.overrides,
+                overrides,
                 new.caller_id,
                 new.idempotency_key,
                 new.unique_key,
@@ -106,12 +109,12 @@ pub(super) fn read_job(batch: &mut Batch<'_, '_>, id: JobId, row: &Row<'_>) -> R
         id,
         queue: lane.queue,
         kind: lane.kind,
-        payload: row.get(0)?,
+        payload: batch.seals.open_bytes(Cell::JobPayload, id.0, row.get(0)?)?,
         enqueued_at: Timestamp::from_millis(row.get(1)?),
         priority: i32::try_from(-row.get::<_, i64>(2)?).unwrap_or_default(),
         source,
         policy: row.get(5)?,
-        overrides: row.get(6)?,
+        overrides: batch.seals.open_some(Cell::JobOverrides, id.0, row.get(6)?)?,
         caller_id: row.get(7)?,
         idempotency_key: row.get(8)?,
         unique_key: row.get(9)?,
@@ -240,6 +243,7 @@ pub(super) fn cancel(
     match record.state {
         JobState::Ended => Ok(Some(true)),
         JobState::Leased { .. } => {
+            let why = batch.seals.seal_text(Cell::LeaseCancelWhy, id.0, why)?;
             batch.run(sql!("lease_cancel"), params![id.0, why])?;
             Ok(Some(false))
         }

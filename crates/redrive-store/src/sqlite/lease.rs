@@ -13,6 +13,7 @@ use crate::id::{EventSeq, JobId, WorkerId};
 use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Renewal, Seized};
 use crate::protocol::{Claim, Standing};
 use crate::row::{EventRow, count};
+use crate::seal::Cell;
 use crate::settle::{Ending, Settlement};
 use crate::time::Timestamp;
 
@@ -186,7 +187,7 @@ fn read_leasable(batch: &mut Batch<'_, '_>, id: JobId) -> Result<(LeasedJob, boo
         retries: count(number(17)?),
         crashes: count(number(18)?),
         last_delay: row.get::<_, Option<i64>>(19)?.map(duration),
-        hint: row.get(20)?,
+        hint: batch.seals.open_some(Cell::ProgressHint, id.0, row.get(20)?)?,
         begun: false,
         expires_at: Timestamp::default(),
         event: EventSeq(latest.map_or_else(|| row.get(4), Ok)?),

@@ -106,6 +106,12 @@ fn prepare(path: &Path, connection: &mut Connection, fresh: bool) -> Result<(), 
     Ok(())
 }
 
+/// The number that no other store has.
+pub(super) fn store_id(connection: &Connection) -> Result<u64, StoreError> {
+    let id: i64 = connection.query_row("SELECT store_id FROM store", [], |row| row.get(0))?;
+    Ok(id.cast_unsigned())
+}
+
 /// A connection that writes.
 pub(super) fn connect(path: &Path, durability: Durability) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

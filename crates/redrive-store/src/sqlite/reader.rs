@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use super::batch::{Batch, Memory};
 use super::statements::Statements;
 use crate::error::{StoreError, Trouble};
+use crate::seal::Keeper;
 
 /// How many read at once.
 const READERS: usize = 2;
@@ -25,16 +26,17 @@ pub(super) struct Readers {
 
 impl Readers {
     pub(super) fn start(
+        keeper: &Arc<Keeper>,
         mut connect: impl FnMut() -> Result<Connection, StoreError>,
     ) -> Result<Readers, StoreError> {
         let (sender, receiver) = sync_channel::<Wish>(MAX_WAITING);
         let receiver = Arc::new(Mutex::new(receiver));
         let mut threads = Vec::new();
         for _ in 0..READERS {
-            let (connection, receiver) = (connect()?, Arc::clone(&receiver));
+            let (connection, receiver, keeper) = (connect()?, Arc::clone(&receiver), Arc::clone(keeper));
             let thread = std::thread::Builder::new()
                 .name("redrive-reader".to_owned())
-                .spawn(move || serve(&connection, &receiver))
+                .spawn(move || serve(&connection, &keeper, &receiver))
                 .map_err(|error| Trouble::Database(error.to_string()))?;
             threads.push(thread);
         }
@@ -81,8 +83,8 @@ impl Readers {
     }
 }
 
-fn serve(connection: &Connection, receiver: &Mutex<Receiver<Wish>>) {
-    let statements = Statements::new(connection);
+fn serve(connection: &Connection, keeper: &Keeper, receiver: &Mutex<Receiver<Wish>>) {
+    let statements = Statements::new(connection, keeper);
     loop {
         // The lock is held while waiting: the next reader waits for it instead.
         let wish = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();

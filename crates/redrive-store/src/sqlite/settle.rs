@@ -12,6 +12,7 @@ use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::protocol::{After, Claim, Standing};
 use crate::row::{self, EventRow};
+use crate::seal::Cell;
 use crate::settle::{Ending, FailedAttempt, NewLetter, Settled, Settlement};
 use crate::time::Timestamp;
 
@@ -63,6 +64,7 @@ fn settle_one(
         tell_stale(batch, now, settlement)?;
         return Ok(Settled::Stale);
     };
+    held.cancel_why = batch.seals.open_some(Cell::LeaseCancelWhy, token.job.0, held.cancel_why)?;
     batch.run(sql!("lease_delete"), [token.job.0])?;
     batch.count(held.lane, |delta| delta.leased -= 1);
     if held.flags & HAS_CALLER != 0 {
@@ -173,6 +175,8 @@ fn set_aside(
 ) -> Result<i64, StoreError> {
     let event =
         tell_failure(batch, now, held, failure, EventStatus::DeadLetter, None, Some(&letter.context))?;
+    let seal = |cell, text| batch.seals.seal_text(cell, held.job.0, text);
+    let (context, report) = (letter.context.to_string(), letter.report.to_string());
     batch.run(
         sql!("letter_insert"),
         params![
@@ -186,14 +190,14 @@ fn set_aside(
             failure.rule,
             failure.fingerprint,
             failure.error_type,
-            failure.error_message,
+            seal(Cell::LetterMessage, &failure.error_message)?,
             held.claim.standing.attempts,
             held.claim.standing.retries,
             held.claim.standing.crashes,
             failure.decision.record.max_retries,
             held.claim.standing.fence,
-            letter.context.to_string(),
-            letter.report.to_string()
+            seal(Cell::LetterContext, &context)?,
+            seal(Cell::LetterReport, &report)?
         ],
     )?;
     if held.flags & HAS_UNIQUE_KEY != 0 {
@@ -252,6 +256,7 @@ fn put_back(
 ) -> Result<(), StoreError> {
     let held_for = back.held_for.map(|worker| worker.0);
     let standing = back.after.standing(held.claim);
+    let hint = batch.seals.seal_some(Cell::ProgressHint, held.job.0, hint)?;
     batch.run(
         sql!("progress_put"),
         params![

@@ -8,20 +8,26 @@ use std::ops::{Deref, DerefMut};
 use rusqlite::{Connection, Statement};
 
 use crate::error::StoreError;
+use crate::seal::Keeper;
 
-/// The statements of one connection.
+/// The statements of one connection, and the keys of the store behind it.
 pub(super) struct Statements<'c> {
     connection: &'c Connection,
+    keeper: &'c Keeper,
     resting: RefCell<HashMap<(usize, usize), Statement<'c>, BuildHasherDefault<Address>>>,
 }
 
 impl<'c> Statements<'c> {
-    pub(super) fn new(connection: &'c Connection) -> Statements<'c> {
-        Statements { connection, resting: RefCell::default() }
+    pub(super) fn new(connection: &'c Connection, keeper: &'c Keeper) -> Statements<'c> {
+        Statements { connection, keeper, resting: RefCell::default() }
     }
 
     pub(super) fn connection(&self) -> &'c Connection {
         self.connection
+    }
+
+    pub(super) fn keeper(&self) -> &'c Keeper {
+        self.keeper
     }
 
     /// The statement of this text, which goes back to rest when it is dropped.

@@ -21,6 +21,7 @@ use super::reserve::Reserve;
 use super::statements::Statements;
 use super::store_file::StoreFile;
 use crate::error::{StoreError, Trouble};
+use crate::seal::Keeper;
 
 /// The most operations in one transaction.
 const MAX_GROUP: usize = 4_096;
@@ -101,6 +102,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn start(
         connection: Connection,
+        keeper: Arc<Keeper>,
         file: StoreFile,
         checkpoints: Checkpoints,
         reserve: Reserve,
@@ -109,7 +111,7 @@ impl Writer {
         let waiting = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&waiting);
         let thread = std::thread::Builder::new().name("redrive-writer".to_owned()).spawn(move || {
-            let statements = Statements::new(&connection);
+            let statements = Statements::new(&connection, &keeper);
             let desk = Desk {
                 statements: &statements,
                 file,

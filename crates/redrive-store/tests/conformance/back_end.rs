@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
-use redrive_store::{Postgres, PostgresOptions, Sqlite, SqliteOptions, Store};
+use redrive_store::{KeyRing, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store};
 use redrive_testing::{Pgbouncer, shared};
 
 type Opening = Pin<Box<dyn Future<Output = Arc<dyn Store>> + Send>>;
@@ -32,10 +32,21 @@ impl Given {
 
 /// The embedded store; never absent.
 pub(crate) async fn sqlite() -> Option<Given> {
+    sqlite_with(SqliteOptions::default()).await
+}
+
+/// R-D7: encrypted, a store does all the same.
+pub(crate) async fn sqlite_sealed() -> Option<Given> {
+    let key = KeyRing::generate("conformance").unwrap();
+    let keys = Some(KeyRing::parse("conformance", &key).unwrap());
+    sqlite_with(SqliteOptions { keys, ..SqliteOptions::default() }).await
+}
+
+async fn sqlite_with(options: SqliteOptions) -> Option<Given> {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("redrive.db");
     let open = move || {
-        let store = Arc::new(Sqlite::open(&path, SqliteOptions::default()).unwrap()) as Arc<dyn Store>;
+        let store = Arc::new(Sqlite::open(&path, options.clone()).unwrap()) as Arc<dyn Store>;
         Box::pin(async { store }) as Opening
     };
     Some(Given::with(Some(home), open).await)
@@ -44,7 +55,24 @@ pub(crate) async fn sqlite() -> Option<Given> {
 /// A schema of its own in the cluster that all tests share.
 pub(crate) async fn postgres() -> Option<Given> {
     let shared = shared()?;
-    Some(on_postgres(shared.url(), shared.schema()).await)
+    Some(
+        on_postgres(shared.url(), PostgresOptions { schema: Some(shared.schema()), ..Default::default() })
+            .await,
+    )
+}
+
+/// R-D7: encrypted, it does all the same.
+pub(crate) async fn postgres_sealed() -> Option<Given> {
+    let shared = shared()?;
+    let key = KeyRing::generate("conformance").unwrap();
+    let keys = Some(KeyRing::parse("conformance", &key).unwrap());
+    Some(
+        on_postgres(
+            shared.url(),
+            PostgresOptions { schema: Some(shared.schema()), keys, ..Default::default() },
+        )
+        .await,
+    )
 }
 
 /// The same by way of a pooler that hands each transaction to any of a few sessions.
@@ -52,20 +80,16 @@ pub(crate) async fn pgbouncer() -> Option<Given> {
     static POOLER: OnceLock<Option<Pgbouncer>> = OnceLock::new();
     let shared = shared()?;
     let pooler = POOLER.get_or_init(|| Pgbouncer::is_possible().then(|| Pgbouncer::start(shared.url(), 6)));
-    Some(on_postgres(pooler.as_ref()?.url(), shared.schema()).await)
+    let options = PostgresOptions { schema: Some(shared.schema()), ..Default::default() };
+    Some(on_postgres(pooler.as_ref()?.url(), options).await)
 }
 
-async fn on_postgres(url: &str, schema: String) -> Given {
+async fn on_postgres(url: &str, options: PostgresOptions) -> Given {
     let url = url.to_owned();
     let open = move || {
         let url = url.clone();
         // The tests make time pass by themselves.
-        let options = PostgresOptions {
-            create: true,
-            schema: Some(schema.clone()),
-            caller_clock: true,
-            ..PostgresOptions::default()
-        };
+        let options = PostgresOptions { create: true, caller_clock: true, ..options.clone() };
         Box::pin(async move { Arc::new(Postgres::open(&url, options).await.unwrap()) as Arc<dyn Store> })
             as Opening
     };

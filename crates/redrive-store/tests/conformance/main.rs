@@ -130,5 +130,7 @@ macro_rules! suite {
 }
 
 suite!(sqlite);
+suite!(sqlite_sealed);
 suite!(postgres);
+suite!(postgres_sealed);
 suite!(pgbouncer);

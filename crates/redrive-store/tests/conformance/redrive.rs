@@ -96,7 +96,7 @@ pub(crate) async fn redriven_inline_work_is_everybodys(given: &Given) {
     let worker = hand.worker().await;
     let inline = NewJob { inline: true, held_for: Some(worker), ..job("closure") };
     let id = hand.letter(at(0), worker, inline, Cause::Network).await;
-    assert_eq!(given.store.redrive(at(1), vec![id], "redrive").await.unwrap(), [Redriven::Ready]);
+    assert_eq!(given.store.redrive(at(1), vec![id], "redriven").await.unwrap(), [Redriven::Ready]);
     assert!(!hand.take(at(1), worker, &["closure"]).await.job.inline);
     let seized = given.store.seize_expired(at(40_000), worker, LEASE, 9).await.unwrap();
     assert!(!seized[0].leased.job.inline);

@@ -4,6 +4,9 @@
 // Each test binary takes what it needs.
 #![allow(dead_code)]
 
+#[path = "../history/mod.rs"]
+pub(crate) mod history;
+
 use std::time::Duration;
 
 use redrive_policy::{Cause, Class, DecisionKind, DecisionRecord};
@@ -181,10 +184,11 @@ impl Hand<'_> {
         (self.0.status(at(0)).await.unwrap(), events, records, letters)
     }
 
-    /// `store check` finds nothing.
+    /// `store check` finds nothing, and the log tells nothing that the protocol forbids.
     pub(crate) async fn clean(&self) {
         let report = self.0.check().await.unwrap();
         assert!(report.is_clean(), "{:#?}", report.violations);
         assert!(report.checked.len() > 5, "next to nothing was checked");
+        history::replay(self.0, history::Writers::Tests).await.must_hold();
     }
 }

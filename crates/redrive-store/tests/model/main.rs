@@ -103,6 +103,8 @@ async fn run_case(
             .await
             .map_err(|error| TestCaseError::fail(format!("after step {number} {command:?}: {error}")))?;
     }
+    let replay = given::history::replay(&*stores[0], given::history::Writers::Tests).await;
+    prop_assert!(replay.wrong.is_empty(), "{:#?}", replay.wrong);
     for store in stores {
         store.close().await.unwrap();
     }
@@ -121,7 +123,7 @@ fn sqlite(
         SqliteOptions { durability: Durability::RelaxedMayLoseAcknowledgedWork, ..Default::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let open = |_| Arc::new(Sqlite::open(&path, options).unwrap()) as Arc<dyn Store>;
+        let open = |_| Arc::new(Sqlite::open(&path, options.clone()).unwrap()) as Arc<dyn Store>;
         case(&(0..handles).map(open).collect::<Vec<_>>()).await
     })
 }

@@ -10,7 +10,8 @@ use redrive_store::{
 
 use crate::given::{Hand, at, job};
 
-const FOUND: SqliteOptions = SqliteOptions { create: false, durability: redrive_store::Durability::Full };
+const FOUND: SqliteOptions =
+    SqliteOptions { create: false, durability: redrive_store::Durability::Full, keys: None };
 
 fn open(path: &Path) -> Result<Sqlite, StoreError> {
     Sqlite::open(path, SqliteOptions::default())

@@ -1,1 +1,1 @@
-SELECT next_job, next_event FROM store
+SELECT next_job, next_event, key_epoch FROM store

@@ -1,0 +1,1 @@
+UPDATE redrive.event SET detail = $2 WHERE seq = $1

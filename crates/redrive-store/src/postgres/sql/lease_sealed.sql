@@ -1,0 +1,1 @@
+SELECT job_id, cancel_why FROM redrive.lease WHERE job_id > $1 ORDER BY job_id LIMIT $2

@@ -1,0 +1,1 @@
+UPDATE redrive.seal_key SET proof = $2 WHERE key_id = $1

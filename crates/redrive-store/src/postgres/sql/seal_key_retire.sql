@@ -1,0 +1,1 @@
+DELETE FROM redrive.seal_key WHERE key_id <> $1 RETURNING key_id

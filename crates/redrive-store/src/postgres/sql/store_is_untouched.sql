@@ -1,0 +1,1 @@
+SELECT NOT EXISTS (SELECT 1 FROM redrive.event) AND NOT EXISTS (SELECT 1 FROM redrive.job) AND NOT EXISTS (SELECT 1 FROM redrive.aside)

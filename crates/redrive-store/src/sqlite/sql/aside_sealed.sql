@@ -1,0 +1,1 @@
+SELECT id, why, text FROM aside WHERE id > ?1 ORDER BY id LIMIT ?2

@@ -1,0 +1,1 @@
+UPDATE store SET key_epoch = key_epoch + 1

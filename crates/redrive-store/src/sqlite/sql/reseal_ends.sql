@@ -1,0 +1,7 @@
+-- The first and the last number of each table with sealed cells, in the order of the steps.
+SELECT (SELECT min(id) FROM job), (SELECT max(id) FROM job),
+       (SELECT min(job_id) FROM progress), (SELECT max(job_id) FROM progress),
+       (SELECT min(job_id) FROM lease), (SELECT max(job_id) FROM lease),
+       (SELECT min(job_id) FROM dead_letter), (SELECT max(job_id) FROM dead_letter),
+       (SELECT min(seq) FROM event), (SELECT max(seq) FROM event),
+       (SELECT min(id) FROM aside), (SELECT max(id) FROM aside)

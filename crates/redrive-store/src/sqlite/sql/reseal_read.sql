@@ -1,0 +1,1 @@
+SELECT key_id, step, reached, cells FROM reseal

@@ -1,0 +1,1 @@
+SELECT key_id, proof FROM seal_key ORDER BY number

@@ -1,0 +1,106 @@
+//! A store with a word of its own in every cell that people's data reaches.
+
+use redrive_policy::Cause;
+use redrive_store::{
+    Ending, ImportedEvent, LetterReason, NewEvent, NewJob, NewLetter, Output, Scrap, Store, Timestamp,
+};
+
+use crate::given::{Hand, SECOND, at, failure};
+
+/// A word for every door through which data comes in.
+pub(crate) const WORDS: [&str; 12] = [
+    "canary-payload",
+    "canary-overrides",
+    "canary-output",
+    "canary-message",
+    "canary-trace",
+    "canary-hint",
+    "canary-context",
+    "canary-report",
+    "canary-data",
+    "canary-imported",
+    "canary-aside",
+    "canary-cancelled",
+];
+
+/// Fills a store. Of some jobs only the story is left, of others a letter, others wait with a hint or run.
+pub(crate) async fn fill(store: &dyn Store) {
+    let hand = Hand(store);
+    let worker = hand.worker().await;
+    let new = |kind: &str| NewJob {
+        overrides: Some(r#"{"note":"canary-overrides"}"#.to_owned()),
+        ..NewJob::new(kind, "canary-payload".repeat(20))
+    };
+    let take = async |kind: &str| {
+        hand.add(new(kind)).await;
+        hand.take(at(0), worker, &[kind]).await.token
+    };
+    let output = || Output { stdout: Some("canary-output".to_owned()), stderr: None };
+    let done = Ending::Succeeded {
+        latency: SECOND,
+        exit_code: Some(0),
+        max_retries: 3,
+        output: Some(Box::new(output())),
+    };
+    hand.done(at(0), take("done").await, done).await;
+    let mut failed = failure(Cause::Network, "canary-message");
+    failed.stack_trace = Some("canary-trace".to_owned());
+    failed.output = output();
+    // A hash in earnest; it stands in clear.
+    "f00dcafe".clone_into(&mut failed.fingerprint);
+    let letter = NewLetter {
+        reason: LetterReason::Exhausted,
+        context: serde_json::json!({ "where": "canary-context" }),
+        report: serde_json::json!({ "report": "canary-report" }),
+    };
+    let dead = Ending::Dead { failure: failed.clone(), letter: Box::new(letter) };
+    hand.done(at(0), take("dead").await, dead).await;
+    let again = Ending::Retry {
+        run_at: at(60_000),
+        delay: SECOND,
+        held_for: None,
+        hint: Some("canary-hint".to_owned()),
+        failure: failed,
+    };
+    hand.done(at(0), take("again").await, again).await;
+    let running = take("running").await;
+    store.cancel(at(0), running.job, "canary-cancelled".to_owned()).await.unwrap();
+    let event = |word: &str| NewEvent {
+        event_type: "note".to_owned(),
+        source: "test".to_owned(),
+        data: serde_json::json!({ "word": word }),
+        tags: vec!["readable".to_owned()],
+        ..NewEvent::default()
+    };
+    store.append(at(0), vec![event("canary-data")]).await.unwrap();
+    let imported = ImportedEvent {
+        event: event("canary-imported"),
+        event_id: "theirs".to_owned(),
+        parent_event_id: None,
+        at: Timestamp::from_millis(0),
+    };
+    let scrap = Scrap {
+        origin: "a.jsonl".to_owned(),
+        line: 3,
+        why: "canary-aside".to_owned(),
+        text: b"canary-aside {".to_vec(),
+    };
+    store.import(at(0), vec![imported], vec![scrap]).await.unwrap();
+}
+
+/// Everything that can be read of a store, as one text.
+pub(crate) async fn told(store: &dyn Store) -> String {
+    let (status, events, records, _) = Hand(store).everything().await;
+    let letters = store.letters(redrive_store::LetterFilter::default(), 100).await.unwrap();
+    let payloads: Vec<String> =
+        letters.iter().map(|letter| String::from_utf8_lossy(&letter.payload).into_owned()).collect();
+    let jobs: Vec<String> = records
+        .iter()
+        .filter_map(|record| record.job.as_ref())
+        .map(|job| format!("{} {:?}", String::from_utf8_lossy(&job.payload), job.overrides))
+        .collect();
+    let asides = store.asides(0, 100).await.unwrap();
+    let lines: Vec<String> =
+        asides.iter().map(|aside| String::from_utf8_lossy(&aside.scrap.text).into_owned()).collect();
+    format!("{status:?}\n{events:?}\n{records:?}\n{letters:?}\n{payloads:?}\n{jobs:?}\n{asides:?}\n{lines:?}")
+}
