@@ -24,7 +24,8 @@ CREATE TABLE redrive.store (
     event_base    bigint NOT NULL,             -- added to every event's number: a restored copy begins behind what it has
     events        bigint NOT NULL,             -- how many there are
     failed_events bigint NOT NULL,             -- work that finally failed without a letter
-    pruned_to     bigint NOT NULL              -- how far the last round of pruning looked
+    pruned_to     bigint NOT NULL,             -- how far the last round of pruning looked
+    timeline      text                         -- of the server that was written to last; another one may lack something
 );
 INSERT INTO redrive.store (one, store_id, event_base, events, failed_events, pruned_to)
 VALUES (1, ('x' || substr(replace(gen_random_uuid()::text, '-', ''), 1, 16))::bit(64)::bigint, 0, 0, 0, 0);

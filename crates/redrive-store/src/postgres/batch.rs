@@ -184,6 +184,11 @@ impl Batch {
         }
     }
 
+    /// Whether every event of this transaction comes after that one.
+    pub(super) fn is_after(&self, event: i64) -> bool {
+        event < self.first_event
+    }
+
     /// A number of its own from this transaction's.
     pub(super) fn next_event(&mut self) -> Result<i64, Fault> {
         if self.taken >= EVENTS_PER_TRANSACTION {

@@ -1,6 +1,7 @@
 //! `store check`: every invariant as a query that finds what breaks it.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use super::fault::Fault;
 use super::line::{Line, args, column};
@@ -35,6 +36,11 @@ pub(super) struct Check;
 
 impl Question for Check {
     type Answer = CheckReport;
+
+    fn may_take(&self) -> Duration {
+        // It looks at everything.
+        Duration::from_hours(1)
+    }
 
     async fn ask(&self, line: &Line, _: &RefCell<Memory>, seals: &Seals) -> Result<CheckReport, Fault> {
         let mut report = invariants(line).await?;

@@ -3,7 +3,9 @@
 //! Statements have no names and no life beyond their call, so a pooler that hands each transaction another server is
 //! welcome. Calls that are polled together go out together, in the order of their polling.
 
+use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_postgres::types::{FromSql, ToSql, Type};
@@ -11,6 +13,9 @@ use tokio_postgres::{Client, Row};
 
 use super::fault::Fault;
 use super::texts::Texts;
+
+/// How long an answer may take.
+pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 
 /// A value with its type, so that the database need not be asked for it.
 pub(super) type Arg<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -48,11 +53,29 @@ pub(super) struct Line {
     client: Client,
     driver: JoinHandle<()>,
     texts: Rc<Texts>,
+    answers_within: Cell<Duration>,
 }
 
 impl Line {
     pub(super) fn new(client: Client, driver: JoinHandle<()>, texts: Rc<Texts>) -> Line {
-        Line { client, driver, texts }
+        Line { client, driver, texts, answers_within: Cell::new(ANSWERS_WITHIN) }
+    }
+
+    /// How long an answer may take from here on, for work that is known to be long.
+    pub(super) fn allow(&self, long: Duration) {
+        self.answers_within.set(long);
+    }
+
+    /// A server that takes what we say and never answers counts as lost. Whether it has done it all the same is asked for.
+    async fn answered<T>(
+        &self,
+        asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Fault> {
+        let within = self.answers_within.get();
+        match tokio::time::timeout(within, asked).await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(Fault::Lost(format!("no answer for {} s", within.as_secs()))),
+        }
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -70,7 +93,7 @@ impl Line {
 
     /// All rows of a query that was put together.
     pub(super) async fn all_of(&self, text: &str, args: &[Arg<'_>]) -> Result<Vec<Row>, Fault> {
-        Ok(self.client.query_typed(text, args).await?)
+        self.answered(self.client.query_typed(text, args)).await
     }
 
     /// The first row, if there is one.
@@ -80,12 +103,12 @@ impl Line {
 
     /// Does something; answers how many rows it was done to.
     pub(super) async fn run(&self, sql: &'static str, args: &[Arg<'_>]) -> Result<u64, Fault> {
-        Ok(self.client.execute_typed(&self.texts.of(sql), args).await?)
+        self.answered(self.client.execute_typed(&self.texts.of(sql), args)).await
     }
 
     /// A word to the server, such as `COMMIT`.
     pub(super) async fn say(&self, words: &str) -> Result<(), Fault> {
-        Ok(self.client.batch_execute(words).await?)
+        self.answered(self.client.batch_execute(words)).await
     }
 }
 

@@ -3,6 +3,8 @@
 //! They only add, so that the binary before a migration goes on beside it: each says which schema a binary must at least
 //! know to work with what it leaves. A binary refuses a store only when that is more than it knows.
 
+use std::time::Duration;
+
 use super::fault::Fault;
 use super::line::{Line, args, column};
 use super::open::Address;
@@ -24,6 +26,8 @@ pub(super) async fn run(line: &Line, address: &Address, create: bool) -> Result<
     if !is_there && !create {
         return Err(StoreError::from(Trouble::Missing(path())).into());
     }
+    // What is rebuilt may be large, and so may what somebody else is rebuilding.
+    line.allow(Duration::from_hours(1));
     line.say("BEGIN").await?;
     line.run(sql!("migration_lock"), args![address.schema()]).await?;
     let migrated = migrate(line, address, path).await;

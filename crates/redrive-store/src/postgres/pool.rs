@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::fault::Fault;
-use super::line::Line;
+use super::line::{ANSWERS_WITHIN, Line};
 use super::open::Address;
 use super::texts::Texts;
 
@@ -51,10 +51,12 @@ impl Pool {
         loop {
             let Some(line) = self.free.borrow_mut().pop() else { break };
             if !line.is_closed() {
+                line.allow(ANSWERS_WITHIN);
                 return Ok(Borrowed { pool: self, line: Some(line), _permit: permit });
             }
         }
         let line = self.address.connect(&self.texts).await?;
+        super::timeline::greet(&line).await?;
         Ok(Borrowed { pool: self, line: Some(line), _permit: permit })
     }
 

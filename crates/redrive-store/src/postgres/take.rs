@@ -101,8 +101,12 @@ pub(super) async fn hand_out(tx: &mut Tx<'_>, taken: &[Taken], calls: &mut [Leas
         for row in &round.rows {
             let leasable = leasable::read(row, &tx.memory.borrow(), &tx.seals)?;
             let place: i64 = column(row, 23)?;
+            // Others may have committed it since our own number was given out. The stream would tell of its attempt before it tells
+            // of its enqueuing: it waits for a transaction with a later number.
+            let in_order = tx.comes_after(leasable.leased.event);
             let fits = |call: &LeaseCall| {
-                call.room() > 0
+                in_order
+                    && call.room() > 0
                     && !call.abandoned()
                     && if place < 0 { place == -call.request.worker.0 } else { !call.request.reserved_only }
             };
@@ -110,7 +114,7 @@ pub(super) async fn hand_out(tx: &mut Tx<'_>, taken: &[Taken], calls: &mut [Leas
             if let Some(at) = round.calls.iter().find(|at| fits(&calls[**at])) {
                 lease_one(tx, &mut calls[*at], leasable)?;
             } else {
-                // Its worker wanted fewer, or went away in this very moment.
+                // Its worker wanted fewer, or went away in this very moment, or we are too early.
                 let held_for = (place < 0).then_some(-place);
                 let rank = -i64::from(leasable.leased.job.priority);
                 let run_at = Timestamp::from_millis(column(row, 24)?);

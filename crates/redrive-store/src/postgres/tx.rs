@@ -12,6 +12,7 @@ use super::line::{Line, args, column};
 use super::memory::Memory;
 use super::texts::sql;
 use crate::error::{StoreError, Trouble};
+use crate::id::EventSeq;
 use crate::seal::{Keeper, KeyRow, Seals};
 use crate::time::Timestamp;
 
@@ -114,6 +115,11 @@ impl<'a> Tx<'a> {
     pub(super) fn by_callers_clock(&self, time: Timestamp, now: Timestamp) -> Timestamp {
         let ahead = self.now(now).millis().saturating_sub(now.millis());
         Timestamp::from_millis(time.millis().saturating_sub(ahead))
+    }
+
+    /// Whether what this transaction tells comes after that event in the stream.
+    pub(super) fn comes_after(&self, event: EventSeq) -> bool {
+        self.batch.is_after(event.0)
     }
 
     /// This transaction's own number.

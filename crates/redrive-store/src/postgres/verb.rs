@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -34,6 +35,11 @@ pub(super) trait Verb: Send + 'static {
 pub(super) trait Question: Send + 'static {
     type Answer: Send + 'static;
 
+    /// How long each of its statements may take: filters may have to look at much.
+    fn may_take(&self) -> Duration {
+        Duration::from_mins(1)
+    }
+
     async fn ask(&self, line: &Line, memory: &RefCell<Memory>, seals: &Seals) -> Result<Self::Answer, Fault>;
 }
 
@@ -52,6 +58,7 @@ pub(super) trait AnyQuestion: Send {
         memory: &'a RefCell<Memory>,
         seals: &'a Seals,
     ) -> Local<'a, Result<(), Fault>>;
+    fn may_take(&self) -> Duration;
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
     fn abandoned(&self) -> bool;
 }
@@ -98,6 +105,10 @@ impl<Q: Question> AnyQuestion for Asked<Q, Q::Answer> {
             self.result = Some(self.what.ask(line, memory, seals).await?);
             Ok(())
         })
+    }
+
+    fn may_take(&self) -> Duration {
+        self.what.may_take()
     }
 
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {

@@ -1,9 +1,10 @@
 //! The back ends that the suite runs on. Nothing else here knows which one it is.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use redrive_store::{KeyRing, Sqlite, SqliteOptions, Store};
+use redrive_store::{KeyRing, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store};
+use redrive_testing::{Pgbouncer, shared};
 
 type Opening = Pin<Box<dyn Future<Output = Arc<dyn Store>> + Send>>;
 
@@ -36,9 +37,12 @@ pub(crate) async fn sqlite() -> Option<Given> {
 
 /// R-D7: encrypted, a store does all the same.
 pub(crate) async fn sqlite_sealed() -> Option<Given> {
+    sqlite_with(SqliteOptions { keys: Some(a_key()), ..SqliteOptions::default() }).await
+}
+
+fn a_key() -> KeyRing {
     let key = KeyRing::generate("conformance").unwrap();
-    let keys = Some(KeyRing::parse("conformance", &key).unwrap());
-    sqlite_with(SqliteOptions { keys, ..SqliteOptions::default() }).await
+    KeyRing::parse("conformance", &key).unwrap()
 }
 
 async fn sqlite_with(options: SqliteOptions) -> Option<Given> {
@@ -49,4 +53,42 @@ async fn sqlite_with(options: SqliteOptions) -> Option<Given> {
         Box::pin(async { store }) as Opening
     };
     Some(Given::with(Some(home), open).await)
+}
+
+/// A schema of its own in the cluster that all tests share.
+pub(crate) async fn postgres() -> Option<Given> {
+    let shared = shared()?;
+    Some(on_postgres(shared.url(), shared.schema(), None).await)
+}
+
+/// R-D7: the same, encrypted.
+pub(crate) async fn postgres_sealed() -> Option<Given> {
+    let shared = shared()?;
+    Some(on_postgres(shared.url(), shared.schema(), Some(a_key())).await)
+}
+
+/// The same by way of a pooler that hands each transaction to any of a few sessions.
+pub(crate) async fn pgbouncer() -> Option<Given> {
+    static POOLER: OnceLock<Option<Pgbouncer>> = OnceLock::new();
+    let shared = shared()?;
+    let pooler = POOLER.get_or_init(|| Pgbouncer::is_possible().then(|| Pgbouncer::start(shared.url(), 6)));
+    Some(on_postgres(pooler.as_ref()?.url(), shared.schema(), None).await)
+}
+
+async fn on_postgres(url: &str, schema: String, keys: Option<KeyRing>) -> Given {
+    let url = url.to_owned();
+    let open = move || {
+        let url = url.clone();
+        // The tests make time pass by themselves.
+        let options = PostgresOptions {
+            create: true,
+            schema: Some(schema.clone()),
+            caller_clock: true,
+            keys: keys.clone(),
+            ..PostgresOptions::default()
+        };
+        Box::pin(async move { Arc::new(Postgres::open(&url, options).await.unwrap()) as Arc<dyn Store> })
+            as Opening
+    };
+    Given::with(None, open).await
 }

@@ -16,6 +16,7 @@ mod given;
 mod import;
 mod job;
 mod lease;
+mod page;
 mod prune;
 mod redrive;
 mod renew;
@@ -130,3 +131,6 @@ macro_rules! suite {
 
 suite!(sqlite);
 suite!(sqlite_sealed);
+suite!(postgres);
+suite!(postgres_sealed);
+suite!(pgbouncer);

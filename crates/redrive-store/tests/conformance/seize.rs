@@ -104,20 +104,21 @@ pub(crate) async fn a_zombie_settles_nothing(given: &Given) {
     let mixed = [zombie, next.token].map(|token| Settlement { token, ending: success() });
     let settled = given.store.settle(at(30_006), mixed.to_vec()).await.unwrap();
     assert!(matches!(settled[..], [Settled::Stale, Settled::Done { .. }]));
-    assert_eq!(
-        hand.types(id).await,
-        [
-            "job_enqueued",
-            "attempt_started",
-            "stale_settle",
-            "attempt_failed",
-            "stale_settle",
-            "attempt_started",
-            "stale_settle",
-            "stale_settle",
-            "attempt_succeeded"
-        ]
-    );
+    let mut told = hand.types(id).await;
+    // What happens in one transaction has no order that counts.
+    told[7..].sort();
+    let expected = [
+        "job_enqueued",
+        "attempt_started",
+        "stale_settle",
+        "attempt_failed",
+        "stale_settle",
+        "attempt_started",
+        "stale_settle",
+        "attempt_succeeded",
+        "stale_settle",
+    ];
+    assert_eq!(told, expected);
 }
 
 /// R-D1, R-D2: a job that was cancelled does not come back because its worker died before it heard of that.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use redrive_store::{Durability, Sqlite, SqliteOptions, Store};
+use redrive_store::{Durability, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store};
 
 use command::{Command, commands};
 use reference::Reference;
@@ -29,6 +29,8 @@ use reference::Reference;
 type Reached = RefCell<BTreeMap<&'static str, u64>>;
 
 const CASES: u32 = 150;
+/// Each question goes to a server and back.
+const CASES_ON_POSTGRES: u32 = 40;
 const STEPS: usize = 100;
 
 /// Everything that must have happened at least once.
@@ -76,6 +78,7 @@ const TRANSITIONS: &[&str] = &[
 #[derive(Debug, Clone, Copy)]
 enum BackEnd {
     Sqlite,
+    Postgres,
 }
 
 async fn run_case(
@@ -125,6 +128,29 @@ fn sqlite(
     })
 }
 
+/// The same, each case in a schema of its own. A machine without PostgreSQL has said so.
+fn postgres(
+    handles: usize,
+    case: impl AsyncFnOnce(&[Arc<dyn Store>]) -> Result<(), TestCaseError>,
+) -> Result<(), TestCaseError> {
+    let shared = redrive_testing::shared().expect("it was there a moment ago");
+    let schema = Some(shared.schema());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut stores: Vec<Arc<dyn Store>> = Vec::new();
+        for _ in 0..handles {
+            let options = PostgresOptions {
+                create: true,
+                schema: schema.clone(),
+                caller_clock: true,
+                ..PostgresOptions::default()
+            };
+            stores.push(Arc::new(Postgres::open(shared.url(), options).await.unwrap()));
+        }
+        case(&stores).await
+    })
+}
+
 fn sweep(back_end: BackEnd, cases: u32, handles: usize, mut seed: [u8; 32]) {
     let told = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
     let cases = told("REDRIVE_MODEL_CASES").unwrap_or(cases);
@@ -137,6 +163,7 @@ fn sweep(back_end: BackEnd, cases: u32, handles: usize, mut seed: [u8; 32]) {
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
     let outcome = runner.run(&commands(STEPS), |steps| match back_end {
         BackEnd::Sqlite => sqlite(handles, async |stores| run_case(&steps, stores, &reached).await),
+        BackEnd::Postgres => postgres(handles, async |stores| run_case(&steps, stores, &reached).await),
     });
     if let Err(failure) = outcome {
         panic!("{failure}");
@@ -161,4 +188,20 @@ fn the_store_does_what_the_model_does() {
 #[test]
 fn two_handles_do_what_the_model_does() {
     sweep(BackEnd::Sqlite, CASES, 2, *b"redrive's two handles, one model");
+}
+
+/// R-D1, R-D2, R-D6, R-D8, R-E1, reliability rows 15 and 16: PostgreSQL, too.
+#[test]
+fn the_store_on_postgres_does_what_the_model_does() {
+    if redrive_testing::shared().is_some() {
+        sweep(BackEnd::Postgres, CASES_ON_POSTGRES, 1, *b"redrive's one handle, one model.");
+    }
+}
+
+/// Reliability row 39: two processes on one database, by turns, are one store.
+#[test]
+fn two_handles_on_postgres_do_what_the_model_does() {
+    if redrive_testing::shared().is_some() {
+        sweep(BackEnd::Postgres, CASES_ON_POSTGRES, 2, *b"redrive's two handles, one model");
+    }
 }
