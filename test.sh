@@ -75,8 +75,14 @@ else
 fi
 
 say "cargo test: the workspace with all features, doc tests and guides included"
+# The model of the lease protocol leaves its figures there.
+figures="${CARGO_TARGET_DIR:-target}/tmp/lease-protocol.txt"
+rm -f "$figures"
 # Snapshots are compared, never written.
 INSTA_UPDATE=no cargo test --quiet --no-fail-fast "${all[@]}"
+
+say "the model's figures"
+cat "$figures"
 
 say "cargo test: the library alone, without a feature"
 cargo test --quiet --locked --package redrive --no-default-features

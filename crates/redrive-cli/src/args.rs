@@ -16,7 +16,9 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use redrive_policy::{Cause, Lang};
 
 pub(crate) use jobs::{EnqueueArgs, RunArgs, WorkArgs};
-pub(crate) use look::{DlqCommand, DlqListArgs, EventsArgs, RedriveArgs, RetryArgs, StoreCommand};
+pub(crate) use look::{
+    DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RedriveArgs, RetryArgs, StoreCommand,
+};
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyFlags};
 pub(crate) use value::{BadValue, JobRef, Since};
 
@@ -29,7 +31,7 @@ pub(crate) const MAX_SLOTS: usize = 1_024;
 
 /// Flags that every command knows, before or after its name.
 pub(crate) const GLOBAL_FLAGS: &[&str] =
-    &["store", "config", "plain", "json", "lang", "color", "quiet", "verbose", "help", "version"];
+    &["store", "key_file", "config", "plain", "json", "lang", "color", "quiet", "verbose", "help", "version"];
 
 #[derive(Debug, Parser)]
 #[command(
@@ -53,6 +55,8 @@ pub(crate) struct Args {
 pub(crate) struct GlobalArgs {
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[arg(long, global = true)]

@@ -5,6 +5,7 @@
 //! and `--config` are looked for early, and everything else is settled after parsing.
 
 mod config_file;
+mod key_source;
 mod store_place;
 
 pub(crate) use store_place::StorePlace;
@@ -14,12 +15,14 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use redrive_policy::{Config, Lang, Policy};
+use redrive_store::KeyRing;
 
 use crate::args::{ColorChoice, GlobalArgs};
 use crate::trouble::Trouble;
 
 use config_file::{Found, locate};
 pub(crate) use config_file::{format_of, read_config_text};
+pub(crate) use key_source::KeySource;
 
 type Env = HashMap<OsString, OsString>;
 
@@ -130,6 +133,7 @@ pub(crate) struct Settings {
     pub(crate) stderr_is_terminal: bool,
     pub(crate) verbose: bool,
     pub(crate) store: Sourced<String>,
+    pub(crate) key_source: KeySource,
     pub(crate) policy: Sourced<String>,
     config: Found,
 }
@@ -156,6 +160,10 @@ impl Settings {
         let forced_width =
             env.get(OsStr::new("REDRIVE_WIDTH")).and_then(|width| width.to_str()?.parse::<usize>().ok());
         let file = early.config.settings();
+        let key_file = file
+            .key_file
+            .zip(early.config.path.clone())
+            .map(|(value, path)| Sourced { value: value.into(), origin: Origin::File(path) });
         let store = match (&global.store, env.get(OsStr::new("REDRIVE_STORE"))) {
             (Some(flag), _) => Sourced { value: flag.clone(), origin: Origin::Flag("--store") },
             (None, Some(url)) if !url.is_empty() => {
@@ -175,6 +183,7 @@ impl Settings {
             stderr_is_terminal: around.stderr_is_terminal,
             verbose: global.verbose,
             store,
+            key_source: KeySource::find(global.key_file.as_deref(), env, key_file),
             policy: early.config.sourced(file.policy, || "standard".to_owned()),
             config: early.config,
         }
@@ -198,6 +207,11 @@ impl Settings {
     /// Where the store is.
     pub(crate) fn store_place(&self, cwd: &Path) -> Result<StorePlace, Trouble> {
         store_place::place(&self.store.value, cwd)
+    }
+
+    /// The keys of the store, if any were given.
+    pub(crate) fn keys(&self, cwd: &Path) -> Result<Option<KeyRing>, Trouble> {
+        self.key_source.read(cwd).map_err(Trouble::Keys)
     }
 
     /// The policy that a flag names, or the one that holds when none is named.

@@ -60,6 +60,24 @@ impl<'a> Talk<'a> {
         }
     }
 
+    /// How far something has come, on one line that is written over and over. Answers whether somebody can see that; `-q`
+    /// silences it.
+    pub(crate) fn progress(&mut self, message: &str) -> bool {
+        let Some(columns) = self.columns.filter(|_| !self.quiet) else { return self.quiet };
+        let shown: String = escape(message).chars().take(columns.saturating_sub(1)).collect();
+        let _ = write!(self.stderr, "\r{shown}\x1b[K");
+        let _ = self.stderr.flush();
+        true
+    }
+
+    /// Takes that line away again.
+    pub(crate) fn progress_ends(&mut self) {
+        if self.columns.is_some() && !self.quiet {
+            let _ = write!(self.stderr, "\r\x1b[K");
+            let _ = self.stderr.flush();
+        }
+    }
+
     /// A question, to be answered on the same line.
     pub(crate) fn ask(&mut self, question: &str) {
         let _ = write!(self.stderr, "{} ", escape(question));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use redrive::BadCall;
 use redrive::engine::EngineError;
 use redrive_policy::{ConfigError, Lang};
-use redrive_store::{Refusal, StoreError, Trouble as StoreTrouble};
+use redrive_store::{KeyTrouble, LineTrouble, Refusal, StoreError, Trouble as StoreTrouble};
 
 use crate::exit::Exit;
 use crate::nearest::nearest;
@@ -46,6 +46,8 @@ pub(crate) enum Trouble {
     Opening { path: PathBuf, error: StoreError },
     /// The store itself is in trouble.
     Store(StoreError),
+    /// The keys of the store cannot be used.
+    Keys(KeyTrouble),
     /// The engine itself is in trouble, which has no words of its own.
     Engine(EngineError),
     /// No such job.
@@ -119,6 +121,7 @@ impl Trouble {
             | Trouble::Input(_)
             | Trouble::Opening { .. }
             | Trouble::Store(_)
+            | Trouble::Keys(_)
             | Trouble::Engine(_)
             | Trouble::Exists { .. }
             | Trouble::NoDirectory
@@ -168,6 +171,7 @@ impl Trouble {
                 if words.contains(&path) { words } else { format!("{path}: {words}") }
             }
             Trouble::Store(error) => store_in_words(error.trouble(), lang),
+            Trouble::Keys(error) => keys_in_words(error, lang),
             Trouble::Engine(error) => text(lang, "trouble.store.other", &[("why", error)]),
             Trouble::NoJob { id, store } => text(lang, "trouble.no-job", &[("id", id), ("store", store)]),
             Trouble::NoLetter { id, store } => {
@@ -223,6 +227,7 @@ impl Trouble {
             Trouble::Store(error) | Trouble::Opening { error, .. } => {
                 Some(say(lang, &format!("trouble.hint.store.{}", store_kind(error.trouble()))))
             }
+            Trouble::Keys(error) => Some(keys_hint(error, lang)),
             Trouble::Engine(_) => Some(say(lang, "trouble.hint.store.other")),
             Trouble::NoJob { .. } => Some(say(lang, "trouble.hint.no-job")),
             Trouble::NoLetter { id, .. } => Some(text(lang, "trouble.hint.no-letter", &[("id", id)])),
@@ -270,6 +275,11 @@ fn store_kind(trouble: &StoreTrouble) -> &'static str {
         StoreTrouble::Unreachable(_) => "unreachable",
         StoreTrouble::UnknownOutcome(_) => "unknown-outcome",
         StoreTrouble::Contended(_) => "contended",
+        StoreTrouble::KeyMissing { given, .. } if given.is_empty() => "key-missing",
+        StoreTrouble::KeyMissing { .. } => "key-unknown",
+        StoreTrouble::WrongKey { .. } => "key-wrong",
+        StoreTrouble::NoKey => "no-key",
+        StoreTrouble::Unsealable { .. } => "unsealable",
         // The rest is rare, and says itself best.
         _ => "other",
     }
@@ -294,7 +304,49 @@ fn store_in_words(trouble: &StoreTrouble, lang: Lang) -> String {
         | StoreTrouble::Unreachable(why)
         | StoreTrouble::UnknownOutcome(why)
         | StoreTrouble::Contended(why) => text(lang, &key, &[("why", why)]),
+        StoreTrouble::KeyMissing { key: id, given } => {
+            text(lang, &key, &[("key", id), ("given", &given.join(", "))])
+        }
+        StoreTrouble::WrongKey { key: id } => text(lang, &key, &[("key", id)]),
+        StoreTrouble::Unsealable { cell, row } => text(lang, &key, &[("cell", cell), ("row", row)]),
         other => text(lang, &key, &[("why", other)]),
+    }
+}
+
+/// Why keys cannot be used. The words of the store are in English and never hold a key.
+fn keys_in_words(error: &KeyTrouble, lang: Lang) -> String {
+    match error {
+        KeyTrouble::Unreadable { path, why } => {
+            text(lang, "trouble.keys.unreadable", &[("path", &path.display()), ("why", why)])
+        }
+        KeyTrouble::OpenToOthers { path, mode } => {
+            let mode = format!("{mode:03o}");
+            text(lang, "trouble.keys.open-to-others", &[("path", &path.display()), ("mode", &mode)])
+        }
+        KeyTrouble::Empty { from } => text(lang, "trouble.keys.empty", &[("from", from)]),
+        KeyTrouble::Line { from, line, trouble } => {
+            let what = match trouble {
+                LineTrouble::NotTwoWords => say(lang, "trouble.keys.line.not-two-words"),
+                LineTrouble::BadId => say(lang, "trouble.keys.line.bad-id"),
+                LineTrouble::NotBase64 { key } => text(lang, "trouble.keys.line.not-base64", &[("key", key)]),
+                LineTrouble::WrongLength { key, bytes } => {
+                    text(lang, "trouble.keys.line.wrong-length", &[("key", key), ("bytes", bytes)])
+                }
+                LineTrouble::Twice { key } => text(lang, "trouble.keys.line.twice", &[("key", key)]),
+                other => other.to_string(),
+            };
+            text(lang, "trouble.keys.line.at", &[("from", from), ("line", line), ("what", &what)])
+        }
+        other => text(lang, "trouble.keys.other", &[("why", other)]),
+    }
+}
+
+fn keys_hint(error: &KeyTrouble, lang: Lang) -> String {
+    match error {
+        KeyTrouble::OpenToOthers { path, .. } => {
+            text(lang, "trouble.hint.keys-mode", &[("path", &path.display())])
+        }
+        _ => say(lang, "trouble.hint.keys"),
     }
 }
 

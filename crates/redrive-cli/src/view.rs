@@ -19,6 +19,7 @@ pub(crate) mod imported;
 pub(crate) mod moment;
 pub(crate) mod policy;
 pub(crate) mod redriven;
+pub(crate) mod rotated;
 pub(crate) mod status;
 pub(crate) mod story;
 

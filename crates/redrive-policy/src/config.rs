@@ -94,6 +94,8 @@ impl Default for RecoverySettings {
 pub struct Settings {
     /// `sqlite:PATH` or `postgres://…`
     pub store: Option<String>,
+    /// The file with the keys of an encrypted store.
+    pub key_file: Option<String>,
     /// The language people are spoken to in.
     pub lang: Option<Lang>,
     /// The policy that is used when none is named.
@@ -168,6 +170,7 @@ impl Config {
             escalate: read_escalate(node),
             settings: Settings {
                 store: node.get("store").and_then(Node::text).map(str::to_owned),
+                key_file: node.get("key_file").and_then(Node::text).map(str::to_owned),
                 lang: read_policy::named(node, "lang"),
                 policy: node.get("policy").and_then(Node::text).map(str::to_owned),
             },

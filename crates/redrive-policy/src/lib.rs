@@ -25,6 +25,7 @@ mod failure;
 mod fingerprint;
 mod hint;
 mod jitter;
+mod known_secrets;
 mod lang;
 mod policy;
 mod presets;
@@ -54,6 +55,7 @@ pub use failure::{Code, Details, Failure, Report, RuleId, Verdict, Words};
 pub use fingerprint::fingerprint;
 pub use hint::Hint;
 pub use jitter::{Factor, Jitter};
+pub use known_secrets::{KnownSecrets, redact_json};
 pub use lang::{Catalog, Lang};
 pub use policy::{
     CurveKind, DEFAULT_CRASH_BUDGET, DEFAULT_MAX_RETRY_AFTER, Entry, LongRetryAfter, Override, Policy,

@@ -10,13 +10,13 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 /// What stands where a secret stood.
-const BLANK: &str = "[redacted]";
+pub(crate) const BLANK: &str = "[redacted]";
 
 /// Names that speak of a secret, wherever in a longer name they stand.
-const SECRET_NAME: &str = r"(?:password|passwd|passphrase|secret|api[_-]?key|apikey|access[_-]?key|account[_-]?key|shared[_-]?key|private[_-]?key|signing[_-]?key|encryption[_-]?key|credential|cookie|session[_-]?id|client[_-]?assertion|signature|パスワード|暗証番号|秘密鍵)";
+pub(crate) const SECRET_NAME: &str = r"(?:password|passwd|passphrase|secret|api[_-]?key|apikey|access[_-]?key|account[_-]?key|shared[_-]?key|private[_-]?key|signing[_-]?key|encryption[_-]?key|credential|cookie|session[_-]?id|client[_-]?assertion|signature|パスワード|暗証番号|秘密鍵)";
 
 /// Names that speak of a secret only when they stand alone or at the end of a name.
-const SECRET_WORD: &str = r"(?:pwd|pass|token|sig|auth|jwt|bearer|otp|pin)";
+pub(crate) const SECRET_WORD: &str = r"(?:pwd|pass|token|sig|auth|jwt|bearer|otp|pin)";
 
 static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
     let value = r#"(?:\\?"(?:[^"\\\r\n]|\\[^"\r\n]|\\"[^,}\]\s])*(?:\\?"|$)|'[^'\r\n]*(?:'|$)|\[[^\]\r\n]*\]|[^\s,;&}"'\])]+)"#;

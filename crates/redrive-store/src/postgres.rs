@@ -4,15 +4,20 @@
 //! answered after its commit; leases are taken with `SKIP LOCKED`, the database's clock decides what is due, and `NOTIFY` is
 //! only a hint: polling is the truth. No superuser, no extension, no session state, so a pooler in between is welcome.
 
+mod backup;
 mod batch;
 mod check;
+#[cfg(feature = "sqlite")]
+mod copy;
 mod dead_letter;
 mod desk;
 mod enqueue;
+mod enqueue_in;
 mod event;
 mod fault;
 mod group;
 mod housekeeping;
+mod insist;
 mod job;
 mod leasable;
 mod lease;
@@ -29,17 +34,31 @@ mod status;
 mod store;
 mod take;
 mod texts;
+mod timeline;
+mod tls;
 mod tx;
 mod verb;
 mod watch;
 mod wheres;
 mod worker;
 
+#[cfg(feature = "sqlite")]
+pub(crate) use copy::PostgresEnd;
+pub use enqueue_in::enqueue_in;
+
 use crate::error::StoreError;
-use crate::seal::KeyRing;
+use crate::job::{Enqueued, NewJob};
+use crate::seal::{Keeper, KeyRing};
+use crate::time::Timestamp;
 use desk::{Handle, Opening};
 use open::Address;
 use tx::Clock;
+
+/// Where a URL leads, for people: without a password.
+#[cfg(feature = "sqlite")]
+pub(crate) fn location_of(url: &str) -> String {
+    Address::parse(url, None).map_or_else(|_| open::shown(url), |address| address.location())
+}
 
 /// How a store is opened.
 #[derive(Debug, Clone)]
@@ -67,7 +86,9 @@ pub struct Postgres {
     desk: Handle,
     store_id: u64,
     location: String,
+    address: Address,
     clock: Clock,
+    keeper: Keeper,
 }
 
 impl std::fmt::Debug for Postgres {
@@ -84,14 +105,26 @@ impl Postgres {
         let location = address.location();
         let clock = if options.caller_clock { Clock::Caller } else { Clock::Database };
         let opening = Opening {
-            address,
+            address: address.clone(),
             create: options.create,
             clock,
             connections: options.connections,
-            keys: options.keys,
+            keys: options.keys.clone(),
         };
         let (desk, store_id) = Handle::open(opening).await?;
-        Ok(Postgres { desk, store_id: store_id.cast_unsigned(), location, clock })
+        let store_id = store_id.cast_unsigned();
+        let keeper = Keeper::new(options.keys, store_id);
+        Ok(Postgres { desk, store_id, location, address, clock, keeper })
+    }
+
+    /// Enqueues inside the caller's own transaction, as [`enqueue_in`] does, in a store that may be encrypted.
+    pub async fn enqueue_in(
+        &self,
+        transaction: &tokio_postgres::Transaction<'_>,
+        now: Timestamp,
+        jobs: &[NewJob],
+    ) -> Result<Vec<Enqueued>, StoreError> {
+        enqueue_in::enqueue_with(&self.keeper, transaction, self.address.schema(), now, jobs).await
     }
 
     /// The schema that this redrive writes.

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use redrive_policy::{Decision, Failure, Lang, human_duration, one_line, redact};
+use redrive_policy::{Decision, Failure, Lang, human_duration, one_line};
 
 use crate::record::{self, Record};
 
@@ -273,7 +273,7 @@ impl<E: fmt::Display> fmt::Display for RetryError<E> {
             Stop::Cancelled => f.write_str("cancelled")?,
         }
         match self.last() {
-            Some(last) => write!(f, "; last: {}", one_line(&redact(&last.error.to_string()))),
+            Some(last) => write!(f, "; last: {}", one_line(&crate::secrets::redact(&last.error.to_string()))),
             None => Ok(()),
         }
     }

@@ -72,7 +72,7 @@ impl Tail {
         }
         let text = self.text();
         let was_cut = self.seen > Tail::KEPT as u64;
-        let text = redrive_policy::redact(if was_cut { whole_lines(&text) } else { &text });
+        let text = crate::secrets::redact(if was_cut { whole_lines(&text) } else { &text });
         if !was_cut && text.len() <= OUTPUT_BOUND {
             return Some(text);
         }

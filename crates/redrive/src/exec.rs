@@ -266,6 +266,8 @@ fn command(spec: &CommandSpec, around: &Surroundings, inherit_stdin: bool, group
     }
     let attempt = around.attempt.to_string();
     for (name, value) in [
+        // The key of an encrypted store is ours, not a job's.
+        ("REDRIVE_KEY", None),
         ("REDRIVE_ATTEMPT", Some(attempt.as_str())),
         ("REDRIVE_JOB_ID", Some(around.job_id.as_str()).filter(|id| !id.is_empty())),
         ("REDRIVE_HINT", around.hint.as_deref()),

@@ -17,3 +17,8 @@ struct Retry;
 #[cfg(all(feature = "engine", feature = "rusqlite"))]
 #[doc = include_str!("../../../docs/jobs.md")]
 struct Jobs;
+
+/// Encryption at rest.
+#[cfg(feature = "engine")]
+#[doc = include_str!("../../../docs/encryption.md")]
+struct Encryption;

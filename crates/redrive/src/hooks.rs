@@ -76,7 +76,8 @@ impl<A: OnRetryAnswer, X: Display> OnRetryAnswer for Result<A, X> {
         match self {
             Ok(answer) => answer.into_policy(),
             Err(error) => {
-                tracing::warn!(error = %error, "the on_retry callback failed; retrying goes on");
+                let error = crate::secrets::redact(&error.to_string());
+                tracing::warn!(error, "the on_retry callback failed; retrying goes on");
                 None
             }
         }
@@ -88,7 +89,7 @@ pub(crate) fn guarded<T>(what: &'static str, callback: impl FnOnce() -> T) -> Op
     match catch_unwind(AssertUnwindSafe(callback)) {
         Ok(answer) => Some(answer),
         Err(panic) => {
-            let message = panic_message(panic);
+            let message = crate::secrets::redact(&panic_message(panic));
             tracing::error!(callback = what, message, "a callback panicked; it is not fatal");
             None
         }

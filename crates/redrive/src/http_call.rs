@@ -67,6 +67,7 @@ pub async fn call_http(client: &Client, spec: &HttpSpec, around: &Surroundings) 
         Ok(request) => request,
         Err(evidence) => return Executed::silent(Outcome::failed(evidence), began.elapsed()),
     };
+    let known = spec.secrets();
     let limit = around.timeout.unwrap_or(DEFAULT_CALL_TIMEOUT);
     let url = request.url().clone();
     let exchange = async {
@@ -76,7 +77,10 @@ pub async fn call_http(client: &Client, spec: &HttpSpec, around: &Surroundings) 
             Err(_) => return Err(out_of_time(limit, began.elapsed())),
         };
         let body_until = Instant::now() + BODY_WITHIN.min(limit.saturating_sub(began.elapsed()));
-        Ok(heard(answer, body_until).await)
+        let mut answer = heard(answer, body_until).await;
+        // An answer may repeat what it was asked with.
+        answer.body = known.mask(&answer.body).into_owned();
+        Ok(answer)
     };
     let told = tokio::select! {
         biased;
@@ -88,11 +92,14 @@ pub async fn call_http(client: &Client, spec: &HttpSpec, around: &Surroundings) 
     };
     let (outcome, stdout_tail) = match told {
         Ok(answer) => {
-            let shown = redrive_policy::redact(&answer.body);
+            let shown = crate::secrets::redact(&answer.body);
             let shown = both_ends(&shown, OUTPUT_BOUND).into_owned();
             (answer.outcome(&url), Some(shown).filter(|shown| !shown.is_empty()))
         }
-        Err(evidence) => (Outcome::failed(evidence), None),
+        Err(mut evidence) => {
+            evidence.message = known.mask(&evidence.message).into_owned();
+            (Outcome::failed(evidence), None)
+        }
     };
     Executed { stdout_tail, ..Executed::silent(outcome, began.elapsed()) }
 }

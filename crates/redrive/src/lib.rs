@@ -64,6 +64,7 @@ mod outcome;
 mod packed;
 mod record;
 mod retry;
+mod secrets;
 mod signals;
 mod surroundings;
 mod turns;

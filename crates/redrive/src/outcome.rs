@@ -9,10 +9,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_policy::{Cause, Details, Report, TEXT_BOUND, Verdict, Words, one_line, redact};
+use redrive_policy::{Cause, Details, Report, TEXT_BOUND, Verdict, Words, one_line};
 
 use crate::bounded::both_ends;
 use crate::into_failure::IntoFailure;
+use crate::secrets::redact;
 
 /// The exit code of a command that a time limit ended.
 pub(crate) const TIMED_OUT: i32 = 124;

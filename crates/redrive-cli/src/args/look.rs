@@ -95,4 +95,14 @@ pub(crate) enum StoreCommand {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
+    Keygen(KeygenArgs),
+    RotateKey,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct KeygenArgs {
+    #[arg(long = "id", value_name = "NAME")]
+    pub(crate) key_id: Option<String>,
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }

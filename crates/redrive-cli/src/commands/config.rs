@@ -37,9 +37,11 @@ fn settings(settings: &Settings, config: &Config) -> Vec<SettingView> {
     let (recovery, usual) = (config.recovery, built_in.recovery);
     let (escalate, usually) = (&config.escalate, &built_in.escalate);
     let config_path = settings.config_path().map(|path| path.display().to_string());
+    let (key_file, key_origin) = settings.key_source.shown();
     vec![
         SettingView::new("config", config_path, settings.config_origin().clone()),
         SettingView::store(&settings.store.value, settings.store.origin.clone()),
+        SettingView::new("key_file", key_file, key_origin),
         SettingView::new("lang", settings.lang.name(), settings.lang_origin.clone()),
         SettingView::new("color", color, settings.color_choice.origin.clone()),
         SettingView::new("policy", settings.policy.value.clone(), settings.policy.origin.clone()),

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use redrive::engine::Engine;
 use redrive_policy::Config;
 use redrive_store::{
-    Event, JobRecord, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, StoreError, Timestamp,
-    Trouble as StoreTrouble,
+    Event, JobRecord, KeyRing, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, StoreError,
+    Timestamp, Trouble as StoreTrouble,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -68,10 +68,11 @@ fn open(place: &StorePlace, when_missing: WhenMissing, stage: &Stage<'_>) -> Res
         .build()
         .map_err(Trouble::NoRuntime)?;
     let create = when_missing == WhenMissing::Make;
+    let keys = stage.settings.keys(&stage.cwd)?;
     let store: Arc<dyn Store> = match place {
-        StorePlace::File(path) => Arc::new(open_file(path, create)?),
+        StorePlace::File(path) => Arc::new(open_file(path, create, keys)?),
         StorePlace::Postgres(url) => {
-            let options = PostgresOptions { create, ..PostgresOptions::default() };
+            let options = PostgresOptions { create, keys, ..PostgresOptions::default() };
             let opened = runtime.block_on(Postgres::open(url, options));
             Arc::new(opened.map_err(|error| match error.trouble() {
                 StoreTrouble::Missing(path) => Trouble::NoStore { path: path.clone() },
@@ -82,7 +83,7 @@ fn open(place: &StorePlace, when_missing: WhenMissing, stage: &Stage<'_>) -> Res
     Ok(Opened { store, runtime, now: Timestamp::from_system(stage.now) })
 }
 
-fn open_file(path: &Path, create: bool) -> Result<Sqlite, Trouble> {
+fn open_file(path: &Path, create: bool, keys: Option<KeyRing>) -> Result<Sqlite, Trouble> {
     if !create && !path.try_exists().unwrap_or(true) {
         return Err(Trouble::NoStore { path: path.to_owned() });
     }
@@ -90,7 +91,7 @@ fn open_file(path: &Path, create: bool) -> Result<Sqlite, Trouble> {
         let unwritable = |source| Trouble::Unwritable { path: folder.to_owned(), source };
         std::fs::create_dir_all(folder).map_err(unwritable)?;
     }
-    Sqlite::open(path, SqliteOptions { create, ..SqliteOptions::default() })
+    Sqlite::open(path, SqliteOptions { create, keys, ..SqliteOptions::default() })
         .map_err(|error| Trouble::Opening { path: path.to_owned(), error })
 }
 

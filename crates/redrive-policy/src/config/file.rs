@@ -67,6 +67,7 @@ pub(super) const FILE: Table = Table {
             Shape::Beginning(&["sqlite:", "postgres://", "postgresql://"]),
             "Where work is kept: sqlite:PATH or postgres://…",
         ),
+        Field::optional("key_file", WORDS, "The file with the keys of an encrypted store; mode 600."),
         Field::optional("lang", Shape::Name(&[&["en", "ja"]]), "The language people are spoken to in."),
         Field::optional("policy", NAME, "The policy that is used when none is named."),
     ],

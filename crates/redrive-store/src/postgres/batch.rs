@@ -36,7 +36,7 @@ macro_rules! table {
                 $(self.$field.push(row.$field);)*
             }
 
-            fn args(&self) -> Vec<Arg<'_>> {
+            pub(super) fn args(&self) -> Vec<Arg<'_>> {
                 vec![$(self.$field.arg()),*]
             }
         }

@@ -52,6 +52,13 @@ impl From<tokio_postgres::Error> for Fault {
                 error.to_string().contains("deserializing") || error.to_string().contains("serializing");
             return if is_ours { Fault::corrupt(words) } else { Fault::Lost(words) };
         };
+        if let Some(place) = error.as_db_error().and_then(tokio_postgres::error::DbError::detail) {
+            match state.code() {
+                "RD001" => return Fault::Final(Trouble::Moved(place.to_owned()).into()),
+                "RD002" => return Fault::Final(Trouble::Arriving(place.to_owned()).into()),
+                _ => {}
+            }
+        }
         let again = [
             SqlState::T_R_SERIALIZATION_FAILURE,
             SqlState::T_R_DEADLOCK_DETECTED,

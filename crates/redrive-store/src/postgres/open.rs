@@ -4,12 +4,13 @@ use std::rc::Rc;
 use std::str::FromStr;
 use std::time::Duration;
 
-use tokio_postgres::config::{Host, TargetSessionAttrs};
-use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Socket};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket};
 
 use super::fault::Fault;
 use super::line::Line;
 use super::texts::{DEFAULT_SCHEMA, Texts};
+use super::tls::{Stream, Tls, Trust};
 use crate::error::{StoreError, Trouble};
 
 /// Longer than that nobody waits for one server to answer.
@@ -20,18 +21,23 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) struct Address {
     config: Config,
     schema: String,
+    tls: Tls,
 }
 
 impl Address {
     /// From a URL as libpq knows it. `schema=NAME` among its parameters is ours.
     pub(super) fn parse(url: &str, schema: Option<&str>) -> Result<Address, StoreError> {
         let (url, named) = take_parameter(url, "schema");
+        let (url, mode) = take_parameter(&url, "sslmode");
+        let (url, roots) = take_parameter(&url, "sslrootcert");
         let refuse = |why: String| StoreError::from(Trouble::Open { path: shown(&url).into(), why });
         let mut config = Config::from_str(&url).map_err(|error| refuse(without_secrets(&error)))?;
         if config.get_hosts().is_empty() {
             return Err(refuse("the URL names no host".to_owned()));
         }
-        config.connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(Duration::from_secs(30));
+        let (mode, trust) = security(mode.as_deref(), roots).map_err(&refuse)?;
+        let tls = Tls::new(&trust).map_err(&refuse)?;
+        config.ssl_mode(mode).connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(Duration::from_secs(30));
         // A machine that is gone while we wait for its answer is noticed within half a minute.
         config
             .keepalives_idle(Duration::from_secs(10))
@@ -48,7 +54,7 @@ impl Address {
         if schema.is_empty() || schema.len() > 63 || schema.contains('\0') || schema.starts_with("pg_") {
             return Err(refuse(format!("{schema:?} cannot be the name of a schema")));
         }
-        Ok(Address { config, schema })
+        Ok(Address { config, schema, tls })
     }
 
     pub(super) fn schema(&self) -> &str {
@@ -66,9 +72,9 @@ impl Address {
         format!("postgres://{}{port}/{database}{schema}", hosts.join(","))
     }
 
-    async fn dial(&self) -> Result<(Client, Connection<Socket, tokio_postgres::tls::NoTlsStream>), Fault> {
+    async fn dial(&self) -> Result<(Client, Connection<Socket, Stream<Socket>>), Fault> {
         // What a server says while it starts or stops is no reason to give up; a wrong password is.
-        Ok(self.config.connect(NoTls).await?)
+        Ok(self.config.connect(self.tls.clone()).await?)
     }
 
     /// A connection.
@@ -101,6 +107,20 @@ impl Address {
         });
         Ok(Line::new(client, driver, Rc::clone(texts)))
     }
+}
+
+/// What `sslmode` and `sslrootcert` ask for.
+fn security(mode: Option<&str>, roots: Option<String>) -> Result<(SslMode, Trust), String> {
+    Ok(match mode {
+        Some("disable") => (SslMode::Disable, Trust::Anybody),
+        None | Some("allow" | "prefer") => (SslMode::Prefer, Trust::Anybody),
+        Some("require" | "verify-ca" | "verify-full") => {
+            (SslMode::Require, roots.map_or(Trust::Machine, |path| Trust::File(path.into())))
+        }
+        Some(other) => {
+            return Err(format!("sslmode={other} is none of disable, prefer, require, verify-full"));
+        }
+    })
 }
 
 fn host(host: &Host) -> String {
@@ -144,4 +164,54 @@ fn without_secrets(error: &tokio_postgres::Error) -> String {
         words = format!("{words}: {source}");
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(url: &str) -> Result<Address, String> {
+        Address::parse(url, None).map_err(|error| error.to_string())
+    }
+
+    /// R-D7: where a store is can be shown, and its password cannot.
+    #[test]
+    fn a_location_has_no_secret() {
+        let address = parse("postgres://me:hunter2@db.example:5433/app?schema=jobs").ok();
+        assert_eq!(
+            address.map(|address| address.location()),
+            Some("postgres://db.example:5433/app?schema=jobs".into())
+        );
+        for url in [
+            "postgres://me:hunter2@h/db?nonsense=1",
+            "postgres://me:hunter2@h:x/db",
+            "postgres://me:hunter2@h/db?sslmode=maybe",
+        ] {
+            let refused = parse(url).err().unwrap_or_default();
+            assert!(!refused.is_empty() && !refused.contains("hunter2"), "{url}: {refused}");
+        }
+    }
+
+    /// R-D7: who asks for TLS gets it verified or nothing; who says nothing gets it when it can be had.
+    #[test]
+    fn sslmode_is_what_it_says() {
+        let asked = |mode| security(mode, None);
+        assert_eq!(asked(None), Ok((SslMode::Prefer, Trust::Anybody)));
+        assert_eq!(asked(Some("disable")), Ok((SslMode::Disable, Trust::Anybody)));
+        for mode in ["require", "verify-ca", "verify-full"] {
+            assert_eq!(asked(Some(mode)), Ok((SslMode::Require, Trust::Machine)));
+        }
+        let file = security(Some("verify-full"), Some("/ca.pem".to_owned()));
+        assert_eq!(file, Ok((SslMode::Require, Trust::File("/ca.pem".into()))));
+        assert!(asked(Some("yes")).is_err());
+    }
+
+    /// A name of a schema that nobody could have meant is refused before anything is asked.
+    #[test]
+    fn a_schema_needs_a_name() {
+        for schema in ["", "pg_catalog", &"x".repeat(64)] {
+            assert!(parse(&format!("postgres://h/db?schema={schema}")).is_err(), "{schema}");
+        }
+        assert!(parse("postgres://h/db?schema=Work%22Queue").is_ok());
+    }
 }

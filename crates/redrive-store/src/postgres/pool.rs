@@ -56,6 +56,7 @@ impl Pool {
             }
         }
         let line = self.address.connect(&self.texts).await?;
+        super::timeline::greet(&line).await?;
         Ok(Borrowed { pool: self, line: Some(line), _permit: permit })
     }
 

@@ -120,6 +120,7 @@ struct Stale {
 }
 
 /// What a settlement that came too late is told beside.
+#[derive(Clone, Copy)]
 struct About<'a> {
     parent: i64,
     source_id: i64,

@@ -37,9 +37,12 @@ pub(crate) async fn sqlite() -> Option<Given> {
 
 /// R-D7: encrypted, a store does all the same.
 pub(crate) async fn sqlite_sealed() -> Option<Given> {
+    sqlite_with(SqliteOptions { keys: Some(a_key()), ..SqliteOptions::default() }).await
+}
+
+fn a_key() -> KeyRing {
     let key = KeyRing::generate("conformance").unwrap();
-    let keys = Some(KeyRing::parse("conformance", &key).unwrap());
-    sqlite_with(SqliteOptions { keys, ..SqliteOptions::default() }).await
+    KeyRing::parse("conformance", &key).unwrap()
 }
 
 async fn sqlite_with(options: SqliteOptions) -> Option<Given> {
@@ -55,24 +58,13 @@ async fn sqlite_with(options: SqliteOptions) -> Option<Given> {
 /// A schema of its own in the cluster that all tests share.
 pub(crate) async fn postgres() -> Option<Given> {
     let shared = shared()?;
-    Some(
-        on_postgres(shared.url(), PostgresOptions { schema: Some(shared.schema()), ..Default::default() })
-            .await,
-    )
+    Some(on_postgres(shared.url(), shared.schema(), None).await)
 }
 
-/// R-D7: encrypted, it does all the same.
+/// R-D7: the same, encrypted.
 pub(crate) async fn postgres_sealed() -> Option<Given> {
     let shared = shared()?;
-    let key = KeyRing::generate("conformance").unwrap();
-    let keys = Some(KeyRing::parse("conformance", &key).unwrap());
-    Some(
-        on_postgres(
-            shared.url(),
-            PostgresOptions { schema: Some(shared.schema()), keys, ..Default::default() },
-        )
-        .await,
-    )
+    Some(on_postgres(shared.url(), shared.schema(), Some(a_key())).await)
 }
 
 /// The same by way of a pooler that hands each transaction to any of a few sessions.
@@ -80,16 +72,21 @@ pub(crate) async fn pgbouncer() -> Option<Given> {
     static POOLER: OnceLock<Option<Pgbouncer>> = OnceLock::new();
     let shared = shared()?;
     let pooler = POOLER.get_or_init(|| Pgbouncer::is_possible().then(|| Pgbouncer::start(shared.url(), 6)));
-    let options = PostgresOptions { schema: Some(shared.schema()), ..Default::default() };
-    Some(on_postgres(pooler.as_ref()?.url(), options).await)
+    Some(on_postgres(pooler.as_ref()?.url(), shared.schema(), None).await)
 }
 
-async fn on_postgres(url: &str, options: PostgresOptions) -> Given {
+async fn on_postgres(url: &str, schema: String, keys: Option<KeyRing>) -> Given {
     let url = url.to_owned();
     let open = move || {
         let url = url.clone();
         // The tests make time pass by themselves.
-        let options = PostgresOptions { create: true, caller_clock: true, ..options.clone() };
+        let options = PostgresOptions {
+            create: true,
+            schema: Some(schema.clone()),
+            caller_clock: true,
+            keys: keys.clone(),
+            ..PostgresOptions::default()
+        };
         Box::pin(async move { Arc::new(Postgres::open(&url, options).await.unwrap()) as Arc<dyn Store> })
             as Opening
     };

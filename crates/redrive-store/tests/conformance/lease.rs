@@ -243,7 +243,7 @@ pub(crate) async fn an_answer_dropped_at_any_moment_gives_back_uncounted(given: 
         drop(answer);
         // Whatever has to be given back is given back with one of the next writes: several may be under way at once.
         let mut record = hand.record(id).await;
-        for _ in 0..100 {
+        for _ in 0..1_000 {
             given.store.renew(at(0), worker, LEASE, Vec::new()).await.unwrap();
             record = hand.record(id).await;
             if matches!(record.state, JobState::Ready { .. }) {

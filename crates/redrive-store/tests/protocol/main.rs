@@ -16,6 +16,8 @@ mod state;
 mod step;
 mod tell;
 
+use std::fmt::Write;
+
 use explore::explore;
 use rules::{Broken, CRASH_BUDGET, Model, Mutation};
 use scene::SCENES;
@@ -37,13 +39,13 @@ fn nothing_is_lost_doubled_stuck_or_condemned() {
         if let Some(trace) = found.broken {
             panic!("{}: found by {} states:\n{trace}", scene.name, found.states);
         }
-        told += &format!(
-            "  {:9} states, up to {:2} steps deep, {:4.1} s: {}\n",
-            found.states,
-            found.depth,
-            found.took.as_secs_f64(),
-            scene.name
-        );
+        let (depth, took) = (found.depth, found.took.as_secs_f64());
+        writeln!(
+            told,
+            "  {:9} states, up to {depth:2} steps deep, {took:4.1} s: {}",
+            found.states, scene.name
+        )
+        .unwrap();
         states += found.states;
         seconds += found.took.as_secs_f64();
         stale += found.stale;

@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use redrive_policy::{Cause, Verdict, redact};
+use redrive_policy::{Cause, Verdict};
 use redrive_store::{Ending, JobId, LetterReason};
 use serde::de::DeserializeOwned;
 
@@ -323,7 +323,7 @@ async fn ending(running: &Running, judged: Judged, latency: Duration) -> Ending 
             let evidence = Evidence {
                 said: Some((Cause::HumanJudgment, Verdict::No)),
                 error_type: "DeadLetterRequested".to_owned(),
-                message: redact(&why),
+                message: crate::secrets::redact(&why),
                 ..Evidence::default()
             };
             Failing { forced: Some(LetterReason::Requested), ..classified(running, &evidence) }

@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Engine, EngineError};
+use crate::secrets::{redact, redact_json};
 pub use import::{ImportOptions, Imported};
 pub use with_retry::EmitWithRetry;
 
@@ -148,9 +149,7 @@ impl Emit {
     }
 
     /// What went wrong.
-    pub fn error_info(mut self, mut error: ErrorInfo) -> Emit {
-        error.error_message = redrive_policy::redact(&error.error_message);
-        error.stack_trace = error.stack_trace.as_deref().map(redrive_policy::redact);
+    pub fn error_info(mut self, error: ErrorInfo) -> Emit {
         self.event.error_info = Some(error);
         self
     }
@@ -180,13 +179,40 @@ impl Emit {
     }
 }
 
+/// Blanks secrets in everything that an event says (R-D7). What was blanked once stays as it is, so an event that was exported
+/// comes back unchanged.
+fn redact_event(event: &mut NewEvent) {
+    let more = |fields: &mut serde_json::Map<String, Value>| {
+        let mut value = Value::Object(std::mem::take(fields));
+        redact_json(&mut value);
+        if let Value::Object(redacted) = value {
+            *fields = redacted;
+        }
+    };
+    redact_json(&mut event.data);
+    event.tags.iter_mut().for_each(|tag| *tag = redact(tag));
+    if let Some(error) = &mut event.error_info {
+        error.error_message = redact(&error.error_message);
+        error.stack_trace = error.stack_trace.as_deref().map(redact);
+        more(&mut error.more);
+    }
+    if let Some(retry) = &mut event.retry_info {
+        more(&mut retry.more);
+    }
+    for action in &mut event.recovery_actions {
+        action.action = redact(&action.action);
+        more(&mut action.more);
+    }
+}
+
 impl IntoFuture for Emit {
     type Output = Result<(EventSeq, String), EngineError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let Emit { engine, event } = self;
+            let Emit { engine, mut event } = self;
+            redact_event(&mut event);
             let mut places = engine.store().append(engine.now(), vec![event]).await?;
             places.pop().ok_or_else(|| {
                 let trouble = "one event was appended, and none was answered".to_owned();

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use redrive_policy::{
-    Cause, Decision, DecisionKind, DecisionRecord, Failure, History, Lang, decide, fingerprint, redact,
+    Cause, Decision, DecisionKind, DecisionRecord, Failure, History, Lang, decide, fingerprint,
 };
 use redrive_store::{
     Ending, FailedAttempt, LeasedJob, LetterReason, Output, Settled, Settlement, StoreError, StoredDecision,
@@ -18,6 +18,7 @@ use super::dead_letter::{letter, reason_of};
 use super::policies::Named;
 use crate::bounded::both_ends;
 use crate::outcome::Evidence;
+use crate::secrets::redact;
 
 /// How many bytes of an error's words are stored.
 const MESSAGE_BOUND: usize = 4 * 1024;

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use redrive_policy::KnownSecrets;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
@@ -155,6 +158,40 @@ impl HttpSpec {
     }
 }
 
+impl HttpSpec {
+    /// What it asks with: the values of headers that hold secrets, and the name and password in the address.
+    pub(super) fn secrets(&self) -> KnownSecrets {
+        let mut values = Vec::new();
+        for (name, value) in &self.headers {
+            let name = name.to_ascii_lowercase();
+            let telling = ["auth", "token", "secret", "key", "cookie", "signature", "password"];
+            if name != "idempotency-key" && telling.iter().any(|word| name.contains(word)) {
+                values.push(value.clone());
+                values.extend(credentials(value));
+            }
+        }
+        if let Ok(url) = Url::parse(&self.url) {
+            values.extend(url.password().map(str::to_owned));
+            let is_secret = |name: &str| {
+                ["token", "secret", "key", "sig", "password", "auth", "code"]
+                    .iter()
+                    .any(|word| name.contains(word))
+            };
+            let pairs = url.query_pairs().filter(|(name, _)| is_secret(&name.to_ascii_lowercase()));
+            values.extend(pairs.map(|(_, value)| value.into_owned()));
+        }
+        KnownSecrets::of_values(values)
+    }
+}
+
+/// What follows the scheme of an authorization, and the password inside if it is a basic one.
+fn credentials(value: &str) -> Vec<String> {
+    let Some((_, credential)) = value.trim().split_once(' ') else { return Vec::new() };
+    let decoded = STANDARD.decode(credential.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let password = decoded.and_then(|pair| pair.split_once(':').map(|(_, password)| password.to_owned()));
+    [Some(credential.trim().to_owned()), password].into_iter().flatten().collect()
+}
+
 impl fmt::Debug for HttpSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = Url::parse(&self.url).map_or_else(|_| "[not an address]".to_owned(), |url| place(&url));
@@ -173,7 +210,7 @@ pub(super) fn place(url: &Url) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     let query = if url.query().is_some() { "?…" } else { "" };
     let host = url.host_str().unwrap_or_default();
-    redrive_policy::redact(&format!("{}://{host}{port}{}{query}", url.scheme(), url.path()))
+    crate::secrets::redact(&format!("{}://{host}{port}{}{query}", url.scheme(), url.path()))
 }
 
 #[cfg(test)]

@@ -10,5 +10,6 @@ mod limits;
 mod losing;
 mod policy;
 mod reaper;
+mod secrets;
 mod support;
 mod work;

@@ -6,13 +6,14 @@
 use std::io::{BufRead, Read};
 use std::time::Duration;
 
-use redrive_policy::{ErrorCategory, redact};
+use redrive_policy::ErrorCategory;
 use redrive_store::{
     ErrorInfo, EventStatus, ImportedEvent, NewEvent, RecoveryAction, RetryInfo, Scrap, Timestamp,
 };
 use serde_json::{Map, Value, json};
 
 use crate::engine::{Engine, EngineError};
+use crate::secrets::redact;
 
 /// How many lines are written in one go.
 const LINES: usize = 500;
@@ -77,6 +78,8 @@ impl Engine {
                     Err(why) => {
                         imported.bad += 1;
                         line.truncate(if whole { line.trim_ascii_end().len() } else { BYTES });
+                        // The line is kept as it came, to be mended; what is said about it is not.
+                        let why = redact(&why);
                         scraps.push(Scrap { origin: options.origin.clone(), line: number, why, text: line });
                     }
                 }
@@ -132,6 +135,7 @@ fn read_line(line: &[u8], options: &ImportOptions) -> Result<ImportedEvent, Stri
     event.exit_code = fields.whole("exit_code")?;
     event.importance = fields.whole::<u8>("importance")?.map(|importance| importance.clamp(1, 5));
     keep_rest(&mut event.data, fields.left);
+    super::redact_event(&mut event);
     let imported = ImportedEvent { event, event_id, parent_event_id, at };
     imported.validate().map_err(|error| error.to_string())?;
     Ok(imported)
@@ -213,12 +217,11 @@ fn error_info(mut fields: Fields) -> Result<ErrorInfo, String> {
         }
         name => name.parse().map_err(|_| format!("there is no error category {name:?}"))?,
     };
-    // Redacted like whatever else comes in (R-D7); what was exported from here stays as it is.
     Ok(ErrorInfo {
         error_type: fields.either("error_type", "type")?.unwrap_or_else(|| "Error".to_owned()),
-        error_message: redact(&fields.either("error_message", "message")?.unwrap_or_default()),
+        error_message: fields.either("error_message", "message")?.unwrap_or_default(),
         error_category,
-        stack_trace: fields.either("stack_trace", "stacktrace")?.as_deref().map(redact),
+        stack_trace: fields.either("stack_trace", "stacktrace")?,
         more: fields.left,
     })
 }

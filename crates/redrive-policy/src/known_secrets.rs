@@ -1,0 +1,228 @@
+//! Secrets that are known by their value: what a variable or a header holds is blanked wherever it turns up, whatever
+//! stands around it.
+//!
+//! [`redact`](crate::redact) goes by shape and cannot know that `Xk2-91Qz` is somebody's token; whoever handed it to a job
+//! can. Nothing here reads the environment: names and values are given.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use regex::Regex;
+use serde_json::Value;
+
+use crate::redact::{BLANK, SECRET_NAME, SECRET_WORD};
+
+/// Shorter values are not looked for: they would be found in innocent words.
+const SHORTEST: usize = 8;
+/// The same for a value that is a plain lower-case word, such as `postgres`.
+const SHORTEST_WORD: usize = 12;
+/// How long a part of a value with several words or lines must be to be looked for by itself.
+const SHORTEST_PART: usize = 16;
+
+/// Values that are blanked wherever they stand.
+///
+/// ```
+/// use redrive_policy::KnownSecrets;
+///
+/// let known = KnownSecrets::of_variables([("API_TOKEN", "Xk2-91Qz"), ("LANG", "en_GB.UTF-8")]);
+/// assert_eq!(known.mask("401 for Xk2-91Qz in en_GB.UTF-8"), "401 for [redacted] in en_GB.UTF-8");
+/// ```
+#[derive(Clone, Default)]
+pub struct KnownSecrets {
+    values: Vec<String>,
+    found_by: Option<AhoCorasick>,
+}
+
+impl fmt::Debug for KnownSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KnownSecrets").finish_non_exhaustive()
+    }
+}
+
+impl KnownSecrets {
+    /// The values of those variables whose names speak of a secret, and the passwords inside addresses, whatever the
+    /// variable is called.
+    pub fn of_variables<N: AsRef<str>, V: AsRef<str>>(
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> KnownSecrets {
+        let mut values = Vec::new();
+        for (name, value) in variables {
+            let value = value.as_ref();
+            if is_secret_variable(name.as_ref()) {
+                values.push(value.to_owned());
+            }
+            values.extend(password_in(value));
+        }
+        KnownSecrets::of_values(values)
+    }
+
+    /// These values, also as they stand in JSON or in an address; those too short to be recognised are left out.
+    pub fn of_values<V: Into<String>>(given: impl IntoIterator<Item = V>) -> KnownSecrets {
+        let mut values: Vec<String> = Vec::new();
+        for value in given {
+            let value = value.into();
+            let whole = value.trim();
+            let parts = whole.split(|c: char| c.is_whitespace() || c == ';');
+            let parts = parts.filter(|part| part.len() >= SHORTEST_PART && part.len() < whole.len());
+            for secret in std::iter::once(whole).chain(parts).filter(|secret| is_telling(secret)) {
+                values.extend([secret.to_owned(), in_json(secret), in_an_address(secret)]);
+            }
+        }
+        values.sort_unstable();
+        values.dedup();
+        let found_by = (!values.is_empty())
+            .then(|| AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&values).ok())
+            .flatten();
+        KnownSecrets { values, found_by }
+    }
+
+    /// The text with every one of them blanked.
+    pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match &self.found_by {
+            Some(found_by) if found_by.is_match(text) => {
+                let blanks = vec![BLANK; self.values.len()];
+                Cow::Owned(found_by.replace_all(text, &blanks))
+            }
+            _ => Cow::Borrowed(text),
+        }
+    }
+}
+
+/// Whether a value would not be mistaken for an innocent word.
+fn is_telling(value: &str) -> bool {
+    let is_word = value.bytes().all(|byte| byte.is_ascii_lowercase());
+    value.len() >= if is_word { SHORTEST_WORD } else { SHORTEST }
+}
+
+/// Whether a variable's name says that it holds a secret, and not where one is.
+fn is_secret_variable(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let words: Vec<&str> = name.split(['_', '-', '.']).collect();
+    let is_place = ["FILE", "PATH", "DIR", "HOME", "SOCK", "SOCKET", "ID", "NAME", "URL", "TTL", "TIMEOUT"]
+        .contains(words.last().unwrap_or(&""));
+    let telling = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "COOKIE"];
+    let alone = ["KEY", "PWD", "PASS", "AUTH", "JWT", "BEARER", "PAT", "SALT", "PIN"];
+    let is_secret =
+        telling.iter().any(|word| name.contains(word)) || words.iter().any(|word| alone.contains(word));
+    // The working directory is called PWD, too.
+    is_secret && !is_place && name != "PWD" && name != "OLDPWD"
+}
+
+/// The password in an address: `scheme://user:password@host`.
+fn password_in(value: &str) -> Option<String> {
+    let (_, rest) = value.split_once("://")?;
+    let (who, _) = rest.rsplit_once('@')?;
+    who.split_once(':').map(|(_, password)| password.to_owned())
+}
+
+fn in_json(value: &str) -> String {
+    let quoted = Value::from(value).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+fn in_an_address(value: &str) -> String {
+    let written = |byte: u8| match byte {
+        byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    value.bytes().map(written).collect()
+}
+
+/// Names of fields whose values are secrets.
+static SECRET_FIELD: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(&format!(r"(?i){SECRET_NAME}|authorization|(?:^|[_.-]){SECRET_WORD}$")).ok());
+
+/// Blanks secrets inside a JSON value: every text goes through `redact`, and what stands under a name that speaks of a
+/// secret goes altogether.
+///
+/// ```
+/// use redrive_policy::{redact, redact_json};
+///
+/// let mut data = serde_json::json!({ "user": "ada", "password": "hunter2", "said": ["token=abc"], "attempts": 3 });
+/// redact_json(&mut data, &redact);
+/// let blanked = serde_json::json!({
+///     "user": "ada", "password": "[redacted]", "said": ["token=[redacted]"], "attempts": 3
+/// });
+/// assert_eq!(data, blanked);
+/// ```
+pub fn redact_json(value: &mut Value, redact: &dyn Fn(&str) -> String) {
+    match value {
+        Value::String(text) => *text = redact(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| redact_json(value, redact)),
+        Value::Object(fields) => {
+            for (name, value) in fields.iter_mut() {
+                let is_text = matches!(value, Value::String(text) if !text.is_empty());
+                // Without the pattern everything is blanked: a test compiles it.
+                if is_text && SECRET_FIELD.as_ref().is_none_or(|pattern| pattern.is_match(name)) {
+                    *value = BLANK.into();
+                } else {
+                    redact_json(value, redact);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-D7: a value is found by itself, inside a line, in JSON and in an address.
+    #[test]
+    fn a_known_value_is_blanked_wherever_it_stands() {
+        let known = KnownSecrets::of_variables([
+            ("DB_PASSWORD", "p\"w d/1+2"),
+            ("DATABASE_URL", "postgres://app:Hunter2Hunter2@db/x"),
+            ("REDRIVE_KEY", "k1 MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="),
+        ]);
+        for text in [
+            "said p\"w d/1+2!",
+            r#"{"x":"p\"w d/1+2"}"#,
+            "?q=p%22w%20d%2F1%2B2",
+            "login as app with Hunter2Hunter2 failed",
+            "key MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
+        ] {
+            let masked = known.mask(text);
+            assert!(masked.contains(BLANK), "{text} -> {masked}");
+            for secret in ["w d", "Hunter2", "MDEy", "w%20d"] {
+                assert!(!masked.contains(secret), "{text} -> {masked}");
+            }
+        }
+        assert_eq!(format!("{known:?}"), "KnownSecrets { .. }");
+    }
+
+    /// R-D7: what holds no secret, or one that is an innocent word, blanks nothing.
+    #[test]
+    fn innocent_values_blank_nothing() {
+        let known = KnownSecrets::of_variables([
+            ("PWD", "/home/ada/work"),
+            ("SSH_AUTH_SOCK", "/tmp/ssh-1/agent.1"),
+            ("TLS_KEY_FILE", "/etc/ssl/server.key"),
+            ("XDG_SESSION_ID", "1234567890"),
+            ("POSTGRES_PASSWORD", "postgres"),
+            ("API_TOKEN", "short"),
+            ("HOME", "/home/ada"),
+            ("PROXY_URL", "http://proxy.example:8080"),
+            ("EMPTY_SECRET", ""),
+        ]);
+        let text = "/home/ada/work /tmp/ssh-1/agent.1 /etc/ssl/server.key 1234567890 postgres short proxy.example:8080";
+        assert_eq!(known.mask(text), text);
+    }
+
+    /// R-D7: the pattern of fields compiles, and knows names from words that only hold one.
+    #[test]
+    fn fields_are_known_by_their_names() {
+        let pattern = SECRET_FIELD.as_ref().unwrap();
+        for name in
+            ["password", "dbPassword", "api_key", "token", "access_token", "Authorization", "client-secret"]
+        {
+            assert!(pattern.is_match(name), "{name}");
+        }
+        for name in ["key", "author", "tokens_used", "compass", "pinned", "user"] {
+            assert!(!pattern.is_match(name), "{name}");
+        }
+    }
+}

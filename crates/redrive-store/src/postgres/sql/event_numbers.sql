@@ -1,0 +1,1 @@
+SELECT redrive.take_event_numbers($1)

@@ -1,0 +1,1 @@
+UPDATE redrive.store SET timeline = $1

@@ -1,0 +1,1 @@
+SELECT timeline FROM redrive.store FOR UPDATE
