@@ -18,6 +18,7 @@ const ORDER: &[&str] = &[
     TESTING,
     "redrive-policy",
     "redrive-store",
+    "redrive-model",
     "redrive",
     "redrive-idempotency",
     "redrive-server",
