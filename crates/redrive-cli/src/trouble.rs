@@ -280,6 +280,12 @@ fn store_kind(trouble: &StoreTrouble) -> &'static str {
         StoreTrouble::WrongKey { .. } => "key-wrong",
         StoreTrouble::NoKey => "no-key",
         StoreTrouble::Unsealable { .. } => "unsealable",
+        StoreTrouble::Moved(_) => "moved",
+        StoreTrouble::Arriving(_) => "arriving",
+        StoreTrouble::Replaced => "replaced",
+        StoreTrouble::NotEmpty(_) => "not-empty",
+        StoreTrouble::StillRunning { .. } => "still-running",
+        StoreTrouble::CopyDiffers(_) => "copy-differs",
         // The rest is rare, and says itself best.
         _ => "other",
     }
@@ -298,11 +304,18 @@ fn store_in_words(trouble: &StoreTrouble, lang: Lang) -> String {
         StoreTrouble::NetworkFilesystem { path, filesystem } => {
             text(lang, &key, &[("path", &path.display()), ("filesystem", filesystem)])
         }
+        StoreTrouble::Moved(place) | StoreTrouble::Arriving(place) | StoreTrouble::NotEmpty(place) => {
+            text(lang, &key, &[("place", place)])
+        }
+        StoreTrouble::StillRunning { leases, seconds } => {
+            text(lang, &key, &[("n", leases), ("seconds", seconds)])
+        }
         StoreTrouble::Busy { seconds } => text(lang, &key, &[("seconds", seconds)]),
         StoreTrouble::ReadOnly(why)
         | StoreTrouble::Corrupt(why)
         | StoreTrouble::Unreachable(why)
         | StoreTrouble::UnknownOutcome(why)
+        | StoreTrouble::CopyDiffers(why)
         | StoreTrouble::Contended(why) => text(lang, &key, &[("why", why)]),
         StoreTrouble::KeyMissing { key: id, given } => {
             text(lang, &key, &[("key", id), ("given", &given.join(", "))])
