@@ -4,8 +4,9 @@
 
 mod repository;
 
+use std::io::Write;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use redrive_testing::Cluster;
 use repository::{blocks, read};
@@ -19,6 +20,20 @@ fn redrive(arguments: &[&str], store: &str) -> String {
         .unwrap();
     assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
     String::from_utf8(ran.stdout).unwrap()
+}
+
+/// Types this into psql, as the application's own role: each statement by itself, as a person would.
+fn psql(url: &str, words: &str) {
+    let mut session = Command::new("psql")
+        .args([url, "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    session.stdin.take().unwrap().write_all(words.as_bytes()).unwrap();
+    let ended = session.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{words}\n{}", String::from_utf8_lossy(&ended.stderr));
 }
 
 /// How many jobs of each kind wait.
@@ -57,18 +72,16 @@ fn the_guide_to_postgres_does_what_it_says() {
         blocks(&page, "sql").into_iter().partition(|block| block.contains("CREATE ROLE"));
     assert_eq!((rights.len(), examples.len()), (1, 2));
     for example in examples {
-        // As the application's own role, not as the superuser.
-        cluster.psql(&database, &format!("SET ROLE redrive_app;\n{example}"));
+        psql(&url, &example);
     }
     assert_eq!(waiting(&cluster, &database), "newsletter 3, receipt 1, reminder 1");
     assert_eq!(cluster.psql(&database, "SELECT string_agg(id::text, ' ') FROM orders").trim(), "8");
 
     // Whoever has the rights that the page grants can do everything but make the schema.
-    rights.push("ALTER ROLE shop_worker PASSWORD 'worker'".to_owned());
+    rights.push("GRANT shop_worker TO redrive_app".to_owned());
     cluster.psql(&database, &rights.join("\n"));
-    let password = format!(":{}@", cluster.password());
-    let as_worker = url.replace("redrive_app", "shop_worker").replace(&password, ":worker@");
-    redrive(&["enqueue", "--kind", "receipt", "--payload", "{}"], &as_worker);
+    let as_worker = format!("{url}?options=-c%20role%3Dshop_worker");
+    redrive(&["enqueue", "--queue", "mail", "--kind", "receipt", "--payload", "{}"], &as_worker);
     redrive(&["store", "check"], &as_worker);
 
     let folder = tempfile::tempdir().unwrap();
