@@ -285,6 +285,12 @@ fn store_kind(trouble: &StoreTrouble) -> &'static str {
         StoreTrouble::WrongKey { .. } => "key-wrong",
         StoreTrouble::NoKey => "no-key",
         StoreTrouble::Unsealable { .. } => "unsealable",
+        StoreTrouble::Moved(_) => "moved",
+        StoreTrouble::Arriving(_) => "arriving",
+        StoreTrouble::Replaced => "replaced",
+        StoreTrouble::NotEmpty(_) => "not-empty",
+        StoreTrouble::StillRunning { .. } => "still-running",
+        StoreTrouble::CopyDiffers(_) => "copy-differs",
         // The rest is rare, and says itself best.
         _ => "other",
     }
@@ -306,11 +312,18 @@ fn store_in_words(trouble: &StoreTrouble, lang: Lang) -> String {
         StoreTrouble::BadAddress { location, why } | StoreTrouble::Denied { location, why } => {
             text(lang, &key, &[("location", location), ("why", why)])
         }
+        StoreTrouble::Moved(place) | StoreTrouble::Arriving(place) | StoreTrouble::NotEmpty(place) => {
+            text(lang, &key, &[("place", place)])
+        }
+        StoreTrouble::StillRunning { leases, seconds } => {
+            text(lang, &key, &[("n", leases), ("seconds", seconds)])
+        }
         StoreTrouble::Busy { seconds } => text(lang, &key, &[("seconds", seconds)]),
         StoreTrouble::ReadOnly(why)
         | StoreTrouble::Corrupt(why)
         | StoreTrouble::Unreachable(why)
         | StoreTrouble::UnknownOutcome(why)
+        | StoreTrouble::CopyDiffers(why)
         | StoreTrouble::Contended(why) => text(lang, &key, &[("why", why)]),
         StoreTrouble::KeyMissing { key: id, given } => {
             text(lang, &key, &[("key", id), ("given", &given.join(", "))])
