@@ -97,8 +97,11 @@ impl From<StoreError> for Trouble {
 }
 
 impl Trouble {
-    pub(crate) const fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         match self {
+            Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
+                Exit::Usage
+            }
             Trouble::Usage { .. }
             | Trouble::UnknownCommand { .. }
             | Trouble::UnknownPolicy { .. }
@@ -264,6 +267,8 @@ fn store_kind(trouble: &StoreTrouble) -> &'static str {
     match trouble {
         StoreTrouble::Missing(_) => "missing",
         StoreTrouble::Open { .. } => "open",
+        StoreTrouble::BadAddress { .. } => "bad-address",
+        StoreTrouble::Denied { .. } => "denied",
         StoreTrouble::Foreign(_) => "foreign",
         StoreTrouble::NewerSchema { .. } => "newer",
         StoreTrouble::OrphanedJournal(_) => "orphan",
@@ -297,6 +302,9 @@ fn store_in_words(trouble: &StoreTrouble, lang: Lang) -> String {
         }
         StoreTrouble::NetworkFilesystem { path, filesystem } => {
             text(lang, &key, &[("path", &path.display()), ("filesystem", filesystem)])
+        }
+        StoreTrouble::BadAddress { location, why } | StoreTrouble::Denied { location, why } => {
+            text(lang, &key, &[("location", location), ("why", why)])
         }
         StoreTrouble::Busy { seconds } => text(lang, &key, &[("seconds", seconds)]),
         StoreTrouble::ReadOnly(why)
