@@ -25,6 +25,14 @@ pub(super) enum Clock {
     Caller,
 }
 
+/// A server that hears nothing more from us, although the connection seems to be there, lets go of what we had locked. Said in each
+/// transaction: a pooler gives us another session each time.
+macro_rules! forgotten {
+    () => {
+        "SET LOCAL idle_in_transaction_session_timeout = '15s'"
+    };
+}
+
 /// How sure the reads of a transaction are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Isolation {
@@ -59,8 +67,11 @@ impl<'a> Tx<'a> {
         beside: impl Future<Output = T>,
     ) -> Result<(Tx<'a>, T), Fault> {
         let (words, open) = match isolation {
-            Isolation::Taking => ("BEGIN", sql!("transaction_open")),
-            Isolation::Moment => ("BEGIN ISOLATION LEVEL REPEATABLE READ", sql!("transaction_open_moment")),
+            Isolation::Taking => (concat!("BEGIN;", forgotten!()), sql!("transaction_open")),
+            Isolation::Moment => (
+                concat!("BEGIN ISOLATION LEVEL REPEATABLE READ;", forgotten!()),
+                sql!("transaction_open_moment"),
+            ),
         };
         let opening = async {
             let number = line.first(sql!("transaction_number"), args![]);
