@@ -18,6 +18,7 @@ const ORDER: &[&str] = &[
     TESTING,
     "redrive-policy",
     "redrive-store",
+    "redrive-model",
     "redrive",
     "redrive-idempotency",
     "redrive-server",
@@ -169,6 +170,8 @@ const WITHOUT_A_TWIN: &[(&str, &str)] = &[
     ),
     ("dead_count_add lane_count", "counters are added up from redrive.delta there"),
     ("event_insert_eight job_insert_plain", "any number of rows is one statement there"),
+    ("moving_read", "read with the opening of every transaction there"),
+    ("lane_of store_is_empty", "what a copy into a file asks for; a copy into a database asks otherwise"),
     (
         "event_about job_inline job_read_ends job_source progress_fence progress_held ready_find ready_scan",
         "what SQLite looks up row by row comes there with the statement before, for all rows at once",

@@ -53,6 +53,22 @@ pub enum Trouble {
         /// Why.
         why: String,
     },
+    /// A database's URL that cannot be understood.
+    #[error("{location} is no address of a database: {why}")]
+    BadAddress {
+        /// What was given, without a password.
+        location: String,
+        /// Why.
+        why: String,
+    },
+    /// The database is there and does not let us in, or not do what we must.
+    #[error("{location} refuses us: {why}")]
+    Denied {
+        /// Where.
+        location: String,
+        /// Why.
+        why: String,
+    },
     /// The file belongs to another program.
     #[error("{0} is a database of another program")]
     Foreign(PathBuf),

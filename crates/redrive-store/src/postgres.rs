@@ -46,6 +46,8 @@ mod worker;
 pub(crate) use copy::PostgresEnd;
 pub use enqueue_in::enqueue_in;
 
+use std::time::Duration;
+
 use crate::error::StoreError;
 use crate::job::{Enqueued, NewJob};
 use crate::seal::{Keeper, KeyRing};
@@ -71,13 +73,22 @@ pub struct PostgresOptions {
     pub caller_clock: bool,
     /// The most connections of this process, one to listen not included.
     pub connections: usize,
+    /// How long to wait for a database that does not answer while the store is opened; 30 s is the most.
+    pub open_within: Duration,
     /// The keys that values are encrypted with (R-D7); absent: they are not, and an encrypted store is refused.
     pub keys: Option<KeyRing>,
 }
 
 impl Default for PostgresOptions {
     fn default() -> PostgresOptions {
-        PostgresOptions { create: true, schema: None, caller_clock: false, connections: 4, keys: None }
+        PostgresOptions {
+            create: true,
+            schema: None,
+            caller_clock: false,
+            connections: 4,
+            open_within: Duration::from_secs(30),
+            keys: None,
+        }
     }
 }
 
@@ -110,6 +121,7 @@ impl Postgres {
             clock,
             connections: options.connections,
             keys: options.keys.clone(),
+            within: options.open_within,
         };
         let (desk, store_id) = Handle::open(opening).await?;
         let store_id = store_id.cast_unsigned();
