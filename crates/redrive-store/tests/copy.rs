@@ -281,7 +281,7 @@ async fn running_work_is_waited_for() {
         let (one, other) = (from.clone(), to.clone());
         let long = CopyOptions { wait: Duration::from_secs(20), dry_run: false };
         let moving = tokio::task::spawn_blocking(move || {
-            copy_store(&one, &other, long, &mut |step| drop(told.send(step)))
+            copy_store(&one, &other, long, &mut |step| told.send(step).unwrap())
         });
         assert_eq!(heard.recv().await, Some(CopyStep::Draining { leases: 2 }));
         let patient = LeaseRequest { wait: Duration::from_millis(100), ..wants(worker, &["a"], 9) };
