@@ -121,28 +121,28 @@ impl SeizeExpired {
         now: Timestamp,
         seized: &mut Vec<Seized>,
     ) -> Result<(), Fault> {
-        let room = self.max.saturating_sub(seized.len());
-        if room == 0 {
-            return Ok(());
-        }
         let rows = tx.line.all(sql!("worker_gone"), args![now.millis()]).await?;
         let gone: Vec<i64> = rows.iter().map(|row| column(row, 0)).collect::<Result<_, _>>()?;
-        if gone.is_empty() {
-            return Ok(());
+        let mut forgotten = Vec::new();
+        for worker in gone {
+            let room = self.max.saturating_sub(seized.len());
+            let reserved = reserved(tx, &[worker], i64::try_from(room).unwrap_or(i64::MAX)).await?;
+            // With rows left over the worker stays on the list, for the next round.
+            if reserved.len() < room {
+                forgotten.push(worker);
+            }
+            let (inline, free): (Vec<_>, Vec<_>) = reserved.into_iter().partition(|waiting| waiting.inline);
+            set_free(tx, &free).await?;
+            leave_ready(tx, &inline).await?;
+            let jobs: Vec<i64> = inline.iter().map(|waiting| waiting.job.0).collect();
+            let mut read = read_leasable(tx, &jobs).await?;
+            for waiting in inline {
+                let leasable = read.remove(&waiting.job.0).ok_or_else(|| Fault::nowhere(waiting.job))?;
+                seized.push(self.take_over(tx, now, leasable, WorkerId(waiting.worker)));
+            }
         }
-        let reserved = reserved(tx, &gone, i64::try_from(room).unwrap_or(i64::MAX)).await?;
-        // With rows left over the workers stay on the list, for the next round.
-        if reserved.len() < room {
-            tx.line.run(sql!("worker_delete"), args![gone]).await?;
-        }
-        let (inline, free): (Vec<_>, Vec<_>) = reserved.into_iter().partition(|waiting| waiting.inline);
-        set_free(tx, &free).await?;
-        leave_ready(tx, &inline).await?;
-        let jobs: Vec<i64> = inline.iter().map(|waiting| waiting.job.0).collect();
-        let mut read = read_leasable(tx, &jobs).await?;
-        for waiting in inline {
-            let leasable = read.remove(&waiting.job.0).ok_or_else(|| Fault::nowhere(waiting.job))?;
-            seized.push(self.take_over(tx, now, leasable, WorkerId(waiting.worker)));
+        if !forgotten.is_empty() {
+            tx.line.run(sql!("worker_delete"), args![forgotten]).await?;
         }
         Ok(())
     }
