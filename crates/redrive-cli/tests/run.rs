@@ -229,7 +229,7 @@ fn a_store_that_cannot_be_used_is_our_fault() {
     assert_eq!((ran.code, ran.stdout.as_str()), (125, ""), "{ran}");
     assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains("hint: "), "{ran}");
     assert!(ran.stderr.contains("echo 'it ran'"), "how to run it without: {ran}");
-    let ran = home.redrive("run --store postgres://u:hunter2@h/db -- echo", &["it ran"]);
+    let ran = home.redrive("run --store postgres://u:hunter2@h/db?nonsense=1 -- echo", &["it ran"]);
     assert!(ran.code == 2 && ran.stdout.is_empty() && !ran.stderr.contains("hunter2"), "{ran}");
     let ran = home.redrive("run --policy nightly -- true", &[]);
     assert!(ran.code == 2 && ran.stderr.contains("there is no policy"), "{ran}");

@@ -123,15 +123,22 @@ fn newer_store() -> Seeded {
     store
 }
 
-/// R-T8: the password of a store that is not built yet is not shown.
+/// R-C1, R-D7: a database that is named wrongly, or does not answer, is told of at once and without its password.
 #[test]
-fn postgres_is_refused_by_name_without_its_password() {
+fn a_database_is_refused_without_its_password() {
     for command in ["status", "dlq", "work", "enqueue --kind k --payload {}", "store migrate"] {
-        let ran = line(&format!("{command} --store postgres://u:hunter2@h/db")).run();
+        let ran = line(&format!("{command} --store postgres://u:hunter2@h/db?nonsense=1")).run();
         assert_eq!(ran.code, 2, "{command}: {ran}");
-        assert!(ran.stderr.contains("PostgreSQL is not supported yet"), "{ran}");
-        assert!(!ran.to_string().contains("hunter2") && ran.stderr.contains("sqlite:PATH"), "{ran}");
+        assert!(
+            ran.stderr.contains("unknown option") && ran.stderr.contains("postgres://USER@HOST"),
+            "{ran}"
+        );
+        assert!(!ran.to_string().contains("hunter2"), "{ran}");
     }
+    let ran = line("status --store postgres://u:hunter2@127.0.0.1:1/db").run();
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(ran.stderr.contains("cannot be reached: postgres://127.0.0.1:1/db"), "{ran}");
+    assert!(!ran.to_string().contains("hunter2"), "{ran}");
 }
 
 /// R-E4: lines that cannot be read are counted and kept, the others are brought in once.
