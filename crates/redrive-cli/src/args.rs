@@ -17,7 +17,7 @@ use redrive_policy::{Cause, Lang};
 
 pub(crate) use jobs::{EnqueueArgs, RunArgs, WorkArgs};
 pub(crate) use look::{
-    DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RedriveArgs, RetryArgs, StoreCommand,
+    CopyArgs, DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RedriveArgs, RetryArgs, StoreCommand,
 };
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyFlags};
 pub(crate) use value::{BadValue, JobRef, Since};

@@ -23,6 +23,7 @@ mod run;
 mod signals;
 mod status;
 mod store;
+mod store_copy;
 mod store_keys;
 mod told;
 mod work;
@@ -122,6 +123,9 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
                 shown(&view, exit, stage)
             }),
             Some(StoreCommand::Backup { file }) => store::backup(&file, stage),
+            Some(StoreCommand::Copy(args)) => {
+                store_copy::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
+            }
             Some(StoreCommand::Keygen(args)) => store_keys::keygen(&args, stage),
             Some(StoreCommand::RotateKey) => {
                 store_keys::rotate(stage).and_then(|view| shown(&view, Exit::Done, stage))

@@ -8,7 +8,7 @@ mod config_file;
 mod key_source;
 mod store_place;
 
-pub(crate) use store_place::StorePlace;
+pub(crate) use store_place::{StorePlace, place};
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};

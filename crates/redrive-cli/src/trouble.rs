@@ -97,8 +97,11 @@ impl From<StoreError> for Trouble {
 }
 
 impl Trouble {
-    pub(crate) const fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         match self {
+            Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
+                Exit::Usage
+            }
             Trouble::Usage { .. }
             | Trouble::UnknownCommand { .. }
             | Trouble::UnknownPolicy { .. }
@@ -227,7 +230,7 @@ impl Trouble {
             Trouble::Store(error) | Trouble::Opening { error, .. } => {
                 Some(say(lang, &format!("trouble.hint.store.{}", store_kind(error.trouble()))))
             }
-            Trouble::Keys(error) => keys_hint(error, lang),
+            Trouble::Keys(error) => Some(keys_hint(error, lang)),
             Trouble::Engine(_) => Some(say(lang, "trouble.hint.store.other")),
             Trouble::NoJob { .. } => Some(say(lang, "trouble.hint.no-job")),
             Trouble::NoLetter { id, .. } => Some(text(lang, "trouble.hint.no-letter", &[("id", id)])),
@@ -264,6 +267,8 @@ fn store_kind(trouble: &StoreTrouble) -> &'static str {
     match trouble {
         StoreTrouble::Missing(_) => "missing",
         StoreTrouble::Open { .. } => "open",
+        StoreTrouble::BadAddress { .. } => "bad-address",
+        StoreTrouble::Denied { .. } => "denied",
         StoreTrouble::Foreign(_) => "foreign",
         StoreTrouble::NewerSchema { .. } => "newer",
         StoreTrouble::OrphanedJournal(_) => "orphan",
@@ -280,6 +285,12 @@ fn store_kind(trouble: &StoreTrouble) -> &'static str {
         StoreTrouble::WrongKey { .. } => "key-wrong",
         StoreTrouble::NoKey => "no-key",
         StoreTrouble::Unsealable { .. } => "unsealable",
+        StoreTrouble::Moved(_) => "moved",
+        StoreTrouble::Arriving(_) => "arriving",
+        StoreTrouble::Replaced => "replaced",
+        StoreTrouble::NotEmpty(_) => "not-empty",
+        StoreTrouble::StillRunning { .. } => "still-running",
+        StoreTrouble::CopyDiffers(_) => "copy-differs",
         // The rest is rare, and says itself best.
         _ => "other",
     }
@@ -298,11 +309,21 @@ fn store_in_words(trouble: &StoreTrouble, lang: Lang) -> String {
         StoreTrouble::NetworkFilesystem { path, filesystem } => {
             text(lang, &key, &[("path", &path.display()), ("filesystem", filesystem)])
         }
+        StoreTrouble::BadAddress { location, why } | StoreTrouble::Denied { location, why } => {
+            text(lang, &key, &[("location", location), ("why", why)])
+        }
+        StoreTrouble::Moved(place) | StoreTrouble::Arriving(place) | StoreTrouble::NotEmpty(place) => {
+            text(lang, &key, &[("place", place)])
+        }
+        StoreTrouble::StillRunning { leases, seconds } => {
+            text(lang, &key, &[("n", leases), ("seconds", seconds)])
+        }
         StoreTrouble::Busy { seconds } => text(lang, &key, &[("seconds", seconds)]),
         StoreTrouble::ReadOnly(why)
         | StoreTrouble::Corrupt(why)
         | StoreTrouble::Unreachable(why)
         | StoreTrouble::UnknownOutcome(why)
+        | StoreTrouble::CopyDiffers(why)
         | StoreTrouble::Contended(why) => text(lang, &key, &[("why", why)]),
         StoreTrouble::KeyMissing { key: id, given } => {
             text(lang, &key, &[("key", id), ("given", &given.join(", "))])
@@ -341,12 +362,12 @@ fn keys_in_words(error: &KeyTrouble, lang: Lang) -> String {
     }
 }
 
-fn keys_hint(error: &KeyTrouble, lang: Lang) -> Option<String> {
+fn keys_hint(error: &KeyTrouble, lang: Lang) -> String {
     match error {
         KeyTrouble::OpenToOthers { path, .. } => {
-            Some(text(lang, "trouble.hint.keys-mode", &[("path", &path.display())]))
+            text(lang, "trouble.hint.keys-mode", &[("path", &path.display())])
         }
-        _ => Some(say(lang, "trouble.hint.keys")),
+        _ => say(lang, "trouble.hint.keys"),
     }
 }
 

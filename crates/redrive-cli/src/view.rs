@@ -10,6 +10,7 @@ pub(crate) mod check;
 pub(crate) mod classification;
 pub(crate) mod config;
 pub(crate) mod config_check;
+pub(crate) mod copied;
 pub(crate) mod dead_letter;
 pub(crate) mod decision;
 pub(crate) mod delays;

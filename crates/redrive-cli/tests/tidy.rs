@@ -18,6 +18,7 @@ const ORDER: &[&str] = &[
     TESTING,
     "redrive-policy",
     "redrive-store",
+    "redrive-model",
     "redrive",
     "redrive-idempotency",
     "redrive-server",
@@ -158,6 +159,83 @@ fn migrations_are_numbered_without_gaps() {
             assert!(file.starts_with(&format!("{:04}_", i + 1)), "{back_end}/{file} is out of order");
         }
         assert_eq!(*files, first, "{back_end} has other migrations");
+    }
+}
+
+/// What one back end says in a statement of its own, since the other says it in another way.
+const WITHOUT_A_TWIN: &[(&str, &str)] = &[
+    (
+        "sequences_read sequences_write",
+        "PostgreSQL has sequences, and numbers of events are made of its transactions'",
+    ),
+    ("dead_count_add lane_count", "counters are added up from redrive.delta there"),
+    ("event_insert_eight job_insert_plain", "any number of rows is one statement there"),
+    ("moving_read", "read with the opening of every transaction there"),
+    ("lane_of store_is_empty", "what a copy into a file asks for; a copy into a database asks otherwise"),
+    (
+        "event_about job_inline job_read_ends job_source progress_fence progress_held ready_find ready_scan",
+        "what SQLite looks up row by row comes there with the statement before, for all rows at once",
+    ),
+];
+
+/// R-D1: every statement on SQLite has a twin of the same name on PostgreSQL, or there is a reason.
+#[test]
+fn statements_have_twins() {
+    let of = |back_end: &str| -> BTreeSet<String> {
+        let folder = format!("crates/redrive-store/src/{back_end}/sql/");
+        files_ending(".sql")
+            .into_iter()
+            .filter_map(|(path, _)| Some(path.strip_prefix(&folder)?.trim_end_matches(".sql").to_owned()))
+            .collect()
+    };
+    let (sqlite, postgres) = (of("sqlite"), of("postgres"));
+    let excused: BTreeSet<String> =
+        WITHOUT_A_TWIN.iter().flat_map(|(names, _)| names.split(' ')).map(str::to_owned).collect();
+    let alone: BTreeSet<String> = sqlite.difference(&postgres).cloned().collect();
+    assert_eq!(alone, excused, "statements on SQLite without a twin on PostgreSQL");
+}
+
+/// R-D1: both schemas have the same tables with the same columns, but for what many writers need.
+#[test]
+fn schemas_are_twins() {
+    let tables = |back_end: &str| -> BTreeMap<String, BTreeSet<String>> {
+        let mut tables: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (path, text) in files_ending(".sql") {
+            if !path.starts_with(&format!("crates/redrive-store/migrations/{back_end}/")) {
+                continue;
+            }
+            let mut table = None;
+            for line in text.lines() {
+                if let Some(rest) = line.strip_prefix("CREATE TABLE ") {
+                    let name = rest.split(' ').next().unwrap_or_default().trim_start_matches("redrive.");
+                    table = Some(name.to_owned());
+                } else if line.starts_with(')') {
+                    table = None;
+                } else if let Some(name) = &table {
+                    let column = line.trim().split(' ').next().unwrap_or_default();
+                    if column.chars().next().is_some_and(char::is_lowercase) {
+                        tables.entry(name.clone()).or_default().insert(column.to_owned());
+                    }
+                }
+            }
+        }
+        tables
+    };
+    let (sqlite, postgres) = (tables("sqlite"), tables("postgres"));
+    assert!(sqlite.len() > 10);
+    for (table, columns) in sqlite {
+        // The sequences are sequences there, the transience of a cause is not kept, and the epoch of keys stands apart.
+        let elsewhere: &[&str] = match table.as_str() {
+            "store" => &["next_job", "next_event", "key_epoch"],
+            "dead_count" => &["transient"],
+            _ => &[],
+        };
+        let there = postgres.get(&table).unwrap_or_else(|| panic!("PostgreSQL has no table {table}"));
+        let missing: Vec<&String> = columns
+            .iter()
+            .filter(|column| !there.contains(*column) && !elsewhere.contains(&&***column))
+            .collect();
+        assert!(missing.is_empty(), "{table} has no {missing:?} on PostgreSQL");
     }
 }
 

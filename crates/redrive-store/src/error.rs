@@ -53,6 +53,22 @@ pub enum Trouble {
         /// Why.
         why: String,
     },
+    /// A database's URL that cannot be understood.
+    #[error("{location} is no address of a database: {why}")]
+    BadAddress {
+        /// What was given, without a password.
+        location: String,
+        /// Why.
+        why: String,
+    },
+    /// The database is there and does not let us in, or not do what we must.
+    #[error("{location} refuses us: {why}")]
+    Denied {
+        /// Where.
+        location: String,
+        /// Why.
+        why: String,
+    },
     /// The file belongs to another program.
     #[error("{0} is a database of another program")]
     Foreign(PathBuf),
@@ -115,6 +131,29 @@ pub enum Trouble {
     /// The store is closed.
     #[error("the store is closed")]
     Closed,
+    /// The store lives elsewhere now.
+    #[error("this store was moved to {0}")]
+    Moved(String),
+    /// The copy may not be whole: whoever makes it has not finished.
+    #[error("this store is still being copied from {0}")]
+    Arriving(String),
+    /// Another store was put where this one was, while we had it open.
+    #[error("another store was put in the place of this one: open it again")]
+    Replaced,
+    /// Something is there already, and would be mixed with what comes.
+    #[error("{0} is not empty")]
+    NotEmpty(String),
+    /// Work did not end in time.
+    #[error("{leases} jobs were still running after {seconds} s")]
+    StillRunning {
+        /// How many.
+        leases: u64,
+        /// After how long.
+        seconds: u64,
+    },
+    /// A copy that is not like its original. It was thrown away.
+    #[error("the copy differs from its original: {0}")]
+    CopyDiffers(String),
     /// A value that cannot be stored.
     #[error("{0}")]
     Refused(Refusal),

@@ -378,7 +378,8 @@ pub trait Events: Send + Sync {
     /// The event and everything that led to it, the oldest first; at most `limit`, counted from the event backwards.
     fn causality(&self, seq: EventSeq, limit: u32) -> Answer<'_, Vec<Event>>;
 
-    /// Waits until there is an event behind this place, or for so long; answers the last place there is.
+    /// Waits until there is an event behind this place, or for so long; answers the place up to which the stream is complete.
+    /// Whoever follows reads no further: behind it something may still appear.
     fn wait_for_events(&self, after: EventSeq, wait: Duration) -> Answer<'_, EventSeq>;
 
     /// Lines that were kept aside, the oldest first.

@@ -5,6 +5,8 @@
 //! twin. The store never computes a delay and never judges a failure; it is told (invariant 4).
 
 mod check;
+#[cfg(all(feature = "sqlite", feature = "postgres"))]
+mod copy;
 mod dead_letter;
 mod error;
 mod event;
@@ -29,6 +31,8 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use check::{CheckReport, Violation};
+#[cfg(all(feature = "sqlite", feature = "postgres"))]
+pub use copy::{Copied, CopyEnd, CopyOptions, CopyOutcome, CopyStep, copy_store};
 pub use dead_letter::{DeadLetter, DeadLetters, LetterFilter, Redriven};
 pub use error::{Refusal, StoreError, Trouble};
 pub use event::{

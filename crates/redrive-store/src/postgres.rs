@@ -4,8 +4,11 @@
 //! answered after its commit; leases are taken with `SKIP LOCKED`, the database's clock decides what is due, and `NOTIFY` is
 //! only a hint: polling is the truth. No superuser, no extension, no session state, so a pooler in between is welcome.
 
+mod backup;
 mod batch;
 mod check;
+#[cfg(feature = "sqlite")]
+mod copy;
 mod dead_letter;
 mod desk;
 mod enqueue;
@@ -39,7 +42,11 @@ mod watch;
 mod wheres;
 mod worker;
 
+#[cfg(feature = "sqlite")]
+pub(crate) use copy::PostgresEnd;
 pub use enqueue_in::enqueue_in;
+
+use std::time::Duration;
 
 use crate::error::StoreError;
 use crate::job::{Enqueued, NewJob};
@@ -48,6 +55,12 @@ use crate::time::Timestamp;
 use desk::{Handle, Opening};
 use open::Address;
 use tx::Clock;
+
+/// Where a URL leads, for people: without a password.
+#[cfg(feature = "sqlite")]
+pub(crate) fn location_of(url: &str) -> String {
+    Address::parse(url, None).map_or_else(|_| open::shown(url), |address| address.location())
+}
 
 /// How a store is opened.
 #[derive(Debug, Clone)]
@@ -60,13 +73,22 @@ pub struct PostgresOptions {
     pub caller_clock: bool,
     /// The most connections of this process, one to listen not included.
     pub connections: usize,
+    /// How long to wait for a database that does not answer while the store is opened; 30 s is the most.
+    pub open_within: Duration,
     /// The keys that values are encrypted with (R-D7); absent: they are not, and an encrypted store is refused.
     pub keys: Option<KeyRing>,
 }
 
 impl Default for PostgresOptions {
     fn default() -> PostgresOptions {
-        PostgresOptions { create: true, schema: None, caller_clock: false, connections: 4, keys: None }
+        PostgresOptions {
+            create: true,
+            schema: None,
+            caller_clock: false,
+            connections: 4,
+            open_within: Duration::from_secs(30),
+            keys: None,
+        }
     }
 }
 
@@ -75,7 +97,7 @@ pub struct Postgres {
     desk: Handle,
     store_id: u64,
     location: String,
-    schema: String,
+    address: Address,
     clock: Clock,
     keeper: Keeper,
 }
@@ -91,19 +113,20 @@ impl Postgres {
     /// may be named, and the one that takes writes is used.
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Postgres, StoreError> {
         let address = Address::parse(url, options.schema.as_deref())?;
-        let (location, schema) = (address.location(), address.schema().to_owned());
+        let location = address.location();
         let clock = if options.caller_clock { Clock::Caller } else { Clock::Database };
         let opening = Opening {
-            address,
+            address: address.clone(),
             create: options.create,
             clock,
             connections: options.connections,
             keys: options.keys.clone(),
+            within: options.open_within,
         };
         let (desk, store_id) = Handle::open(opening).await?;
         let store_id = store_id.cast_unsigned();
         let keeper = Keeper::new(options.keys, store_id);
-        Ok(Postgres { desk, store_id, location, schema, clock, keeper })
+        Ok(Postgres { desk, store_id, location, address, clock, keeper })
     }
 
     /// Enqueues inside the caller's own transaction, as [`enqueue_in`] does, in a store that may be encrypted.
@@ -113,7 +136,7 @@ impl Postgres {
         now: Timestamp,
         jobs: &[NewJob],
     ) -> Result<Vec<Enqueued>, StoreError> {
-        enqueue_in::enqueue_with(&self.keeper, transaction, &self.schema, now, jobs).await
+        enqueue_in::enqueue_with(&self.keeper, transaction, self.address.schema(), now, jobs).await
     }
 
     /// The schema that this redrive writes.

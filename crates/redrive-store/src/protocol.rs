@@ -1,6 +1,6 @@
 //! The lease protocol: who may do what with a job, and what it counts, as pure functions.
 //!
-//! Both stores ask here before they write, and the model (`tests/protocol`) explores every interleaving of the same
+//! Both stores ask here before they write, and the model (`crates/redrive-model`) explores every interleaving of the same
 //! functions. No rule about fences, attempts or budgets stands anywhere else.
 //!
 //! ```

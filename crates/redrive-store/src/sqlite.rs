@@ -7,11 +7,14 @@ mod backup;
 mod batch;
 mod check;
 mod checkpoint;
+#[cfg(feature = "postgres")]
+mod copy;
 mod dead_letter;
 mod event;
 mod job;
 mod lease;
 mod migrate;
+mod moved;
 mod open;
 mod operation;
 mod reader;
@@ -29,6 +32,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::ErrorCode;
+
+#[cfg(feature = "postgres")]
+pub(crate) use copy::SqliteEnd;
 
 use crate::dead_letter::{DeadLetter, DeadLetters, LetterFilter, Redriven};
 use crate::error::{StoreError, Trouble};
@@ -231,6 +237,9 @@ impl From<rusqlite::Error> for StoreError {
         // What we wrote ourselves and cannot read is not what we wrote.
         if let FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) = error {
             return Trouble::Corrupt(words).into();
+        }
+        if let Some(trouble) = moved::refused(&words) {
+            return trouble.into();
         }
         // The journal's index lives beside it and is made anew whenever it is missing: that it has no room to grow is no
         // failure of the disk.

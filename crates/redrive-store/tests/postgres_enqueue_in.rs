@@ -110,8 +110,8 @@ async fn a_job_is_read_back_as_it_was_given() {
     let job = record.job.unwrap();
     let JobState::Ready { run_at, held_for } = record.state else { panic!("{:?}", record.state) };
     // By the database's clock, as far away as it was by the caller's.
-    assert_eq!(run_at.since(job.enqueued_at), std::time::Duration::from_secs(60));
-    assert_eq!(job.deadline_at.unwrap().since(run_at), std::time::Duration::from_secs(60));
+    assert_eq!(run_at.since(job.enqueued_at), std::time::Duration::from_mins(1));
+    assert_eq!(job.deadline_at.unwrap().since(run_at), std::time::Duration::from_mins(1));
     assert_eq!((held_for, job.priority, &job.payload), (Some(WorkerId(77)), -7, &new.payload));
     assert_eq!((&job.policy, &job.overrides), (&new.policy, &new.overrides));
     assert_eq!((&job.caller_id, &job.idempotency_key), (&new.caller_id, &new.idempotency_key));

@@ -2,6 +2,7 @@
 //! and those that keep the store in order.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use redrive_policy::Cause;
 use redrive_store::{EventStatus, JobId};
@@ -95,8 +96,21 @@ pub(crate) enum StoreCommand {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
+    Copy(CopyArgs),
     Keygen(KeygenArgs),
     RotateKey,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CopyArgs {
+    #[arg(long, value_name = "URL")]
+    pub(crate) from: Option<String>,
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: String,
+    #[arg(long, value_name = "D", value_parser = value::duration, allow_hyphen_values = true)]
+    pub(crate) wait: Option<Duration>,
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, clap::Args)]

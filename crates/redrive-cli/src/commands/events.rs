@@ -47,23 +47,22 @@ pub(super) fn run(args: &EventsArgs, stage: &mut Stage<'_>) -> Result<Exit, Trou
     while !interrupted.load(Ordering::Relaxed) {
         let last = opened.wait(opened.store.wait_for_events(seen, NAP))?;
         while seen < last && !interrupted.load(Ordering::Relaxed) {
-            let next = EventFilter { order: Order::OldestFirst, after: Some(seen), ..filter.clone() };
+            // No further than the stream is complete: others may be writing behind it.
+            let before = Some(EventSeq(last.0.saturating_add(1)));
+            let next = EventFilter { order: Order::OldestFirst, after: Some(seen), before, ..filter.clone() };
             let events = opened.wait(opened.store.events(next, PAGE))?;
             teller.tell(&events, stage)?;
             let newest = events.last().map_or(seen, |event| event.seq);
             let full = u32::try_from(events.len()).is_ok_and(|len| len >= PAGE);
-            // What came after `last` may be among them already, and is not told twice.
-            seen = if full { newest } else { newest.max(last) };
+            seen = if full { newest } else { last };
         }
     }
     Ok(Exit::Interrupted)
 }
 
-/// The last place there is in the stream.
+/// The last place up to which the stream is complete.
 fn last_place(opened: &Opened) -> Result<EventSeq, Trouble> {
-    let newest = EventFilter { order: Order::NewestFirst, ..EventFilter::default() };
-    let events = opened.wait(opened.store.events(newest, 1))?;
-    Ok(events.first().map_or(EventSeq::default(), |event| event.seq))
+    opened.wait(opened.store.wait_for_events(EventSeq::default(), Duration::ZERO))
 }
 
 fn filter(args: &EventsArgs, now: Timestamp) -> EventFilter {

@@ -5,6 +5,7 @@
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use redrive::engine::Engine;
 use redrive_policy::Config;
@@ -22,6 +23,10 @@ use crate::trouble::Trouble;
 
 /// The most events of one job that are told.
 const STORY_EVENTS: u32 = 1_000;
+
+/// How long a command waits for a database that does not answer.
+const WAIT_TO_WRITE: Duration = Duration::from_secs(30);
+const WAIT_TO_READ: Duration = Duration::from_secs(3);
 
 /// A store, and what waits for its answers.
 pub(super) struct Opened {
@@ -68,11 +73,14 @@ fn open(place: &StorePlace, when_missing: WhenMissing, stage: &Stage<'_>) -> Res
         .build()
         .map_err(Trouble::NoRuntime)?;
     let create = when_missing == WhenMissing::Make;
+    // Whoever only looks wants to know now; work outlasts a restart.
+    let patience = if create { WAIT_TO_WRITE } else { WAIT_TO_READ };
     let keys = stage.settings.keys(&stage.cwd)?;
     let store: Arc<dyn Store> = match place {
         StorePlace::File(path) => Arc::new(open_file(path, create, keys)?),
         StorePlace::Postgres(url) => {
-            let options = PostgresOptions { create, keys, ..PostgresOptions::default() };
+            let options =
+                PostgresOptions { create, keys, open_within: patience, ..PostgresOptions::default() };
             let opened = runtime.block_on(Postgres::open(url, options));
             Arc::new(opened.map_err(|error| match error.trouble() {
                 StoreTrouble::Missing(path) => Trouble::NoStore { path: path.clone() },

@@ -14,7 +14,7 @@ pub(crate) enum StorePlace {
 }
 
 /// The place of the store. A relative path is looked for from `cwd` on.
-pub(super) fn place(url: &str, cwd: &Path) -> Result<StorePlace, Trouble> {
+pub(crate) fn place(url: &str, cwd: &Path) -> Result<StorePlace, Trouble> {
     let scheme = url.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     let path = match scheme.as_deref() {
         Some("postgres" | "postgresql") if url.contains("://") => {

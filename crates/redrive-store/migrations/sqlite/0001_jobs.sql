@@ -35,6 +35,15 @@ CREATE TABLE reseal (
     cells   INTEGER NOT NULL                   -- sealed anew so far
 );
 
+-- One row while the store moves, and for ever once it has: draining (no work is handed out until then), arriving (the copy
+-- may not be whole yet), moved (it lives elsewhere now).
+CREATE TABLE moving (
+    one   INTEGER PRIMARY KEY CHECK (one = 1),
+    state TEXT NOT NULL,
+    place TEXT NOT NULL,                       -- where to, or where from
+    until INTEGER NOT NULL
+);
+
 CREATE TABLE name (
     id   INTEGER PRIMARY KEY,
     text TEXT NOT NULL UNIQUE

@@ -43,27 +43,7 @@ impl Question for Check {
     }
 
     async fn ask(&self, line: &Line, _: &RefCell<Memory>, seals: &Seals) -> Result<CheckReport, Fault> {
-        let mut report = CheckReport::default();
-        for (name, query) in INVARIANTS {
-            report.checked.push((*name).to_owned());
-            let mut tell =
-                |what: String| report.violations.push(Violation { invariant: (*name).to_owned(), what });
-            match line.all(query, args![]).await {
-                Ok(rows) => {
-                    for row in rows.iter().take(TOLD) {
-                        // A damaged row may have no words for what is wrong with it.
-                        let what: Option<String> = column(row, 0)?;
-                        tell(what.unwrap_or_else(|| "a row that cannot be read".to_owned()));
-                    }
-                }
-                Err(Fault::Final(error)) if matches!(error.trouble(), Trouble::Corrupt(_)) => {
-                    // The database itself stumbled over it, and says no more in this transaction.
-                    tell(error.to_string());
-                    break;
-                }
-                Err(fault) => return Err(fault),
-            }
-        }
+        let mut report = invariants(line).await?;
         if seals.current().is_some() {
             let name = "every sealed value opens";
             report.checked.push(name.to_owned());
@@ -73,4 +53,30 @@ impl Question for Check {
         }
         Ok(report)
     }
+}
+
+/// Everything that can be checked without a key.
+pub(super) async fn invariants(line: &Line) -> Result<CheckReport, Fault> {
+    let mut report = CheckReport::default();
+    for (name, query) in INVARIANTS {
+        report.checked.push((*name).to_owned());
+        let mut tell =
+            |what: String| report.violations.push(Violation { invariant: (*name).to_owned(), what });
+        match line.all(query, args![]).await {
+            Ok(rows) => {
+                for row in rows.iter().take(TOLD) {
+                    // A damaged row may have no words for what is wrong with it.
+                    let what: Option<String> = column(row, 0)?;
+                    tell(what.unwrap_or_else(|| "a row that cannot be read".to_owned()));
+                }
+            }
+            Err(Fault::Final(error)) if matches!(error.trouble(), Trouble::Corrupt(_)) => {
+                // The database itself stumbled over it, and says no more in this transaction.
+                tell(error.to_string());
+                break;
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(report)
 }

@@ -157,6 +157,7 @@ impl Verb for Redrive {
         let taken = take(tx, &chosen).await?;
         exactly(chosen.len() as u64, taken.len() as u64)?;
         let (mut fences, mut events, mut redrives) = (Vec::new(), Vec::new(), Vec::new());
+        let mut counts = Vec::new();
         for taken in &taken {
             let row = EventRow {
                 event_type: self.event_type,
@@ -176,11 +177,17 @@ impl Verb for Redrive {
             events.push(tx.batch.event(now, row)?);
             let fresh = Standing { fence: taken.fence, ..Standing::default() }.redriven();
             fences.push(fresh.fence);
+            counts.push((fresh.attempts, fresh.retries, fresh.crashes));
             redrives.push(taken.redrives + 1);
             tx.batch.make_ready(taken.job, taken.lane, None, taken.rank, now);
         }
         let jobs: Vec<i64> = taken.iter().map(|taken| taken.job.0).collect();
-        tx.line.run(sql!("progress_redriven"), args![jobs, now.millis(), fences, events, redrives]).await?;
+        let attempts: Vec<i64> = counts.iter().map(|counts| counts.0).collect();
+        let retries: Vec<i64> = counts.iter().map(|counts| counts.1).collect();
+        let crashes: Vec<i64> = counts.iter().map(|counts| counts.2).collect();
+        let at = now.millis();
+        let rows = args![jobs, at, fences, events, redrives, attempts, retries, crashes];
+        tx.line.run(sql!("progress_redriven"), rows).await?;
         // What is named twice was a letter only the first time.
         let answer = |id| outcome.remove(id).unwrap_or(Redriven::NotDead);
         Ok(self.ids.iter().map(answer).collect())

@@ -53,6 +53,7 @@ pub(super) struct Opening {
     pub(super) clock: Clock,
     pub(super) connections: usize,
     pub(super) keys: Option<KeyRing>,
+    pub(super) within: Duration,
 }
 
 /// The way to the thread.
@@ -247,7 +248,7 @@ async fn serve(
 async fn open(opening: Opening, shared: Shared) -> Result<Room, StoreError> {
     let texts = Rc::new(Texts::new(opening.address.schema()));
     let memory = Rc::new(RefCell::new(Memory::default()));
-    let mut patience = Patience::new(None);
+    let mut patience = Patience::within(opening.within);
     let (line, store_id, keeper) = loop {
         let trial = async {
             let line = opening.address.connect(&texts).await?;
@@ -303,7 +304,7 @@ async fn open(opening: Opening, shared: Shared) -> Result<Room, StoreError> {
 fn refused(address: &Address, fault: Fault) -> StoreError {
     let error = fault.into_error();
     match error.trouble() {
-        Trouble::Database(why) => Trouble::Open { path: address.location().into(), why: why.clone() }.into(),
+        Trouble::Database(why) => Trouble::Denied { location: address.location(), why: why.clone() }.into(),
         Trouble::Unreachable(why) => Trouble::Unreachable(format!("{}: {why}", address.location())).into(),
         _ => error,
     }

@@ -50,8 +50,23 @@ impl From<tokio_postgres::Error> for Fault {
             // Without a word from the server it is the connection, or what we made of its answer.
             let is_ours =
                 error.to_string().contains("deserializing") || error.to_string().contains("serializing");
-            return if is_ours { Fault::corrupt(words) } else { Fault::Lost(words) };
+            // What waiting does not heal: a server without TLS, or one that we must not trust.
+            let is_final = ["server does not support TLS", "invalid peer certificate"];
+            return if is_ours {
+                Fault::corrupt(words)
+            } else if is_final.iter().any(|sure| words.contains(sure)) {
+                Fault::Final(Trouble::Database(words).into())
+            } else {
+                Fault::Lost(words)
+            };
         };
+        if let Some(place) = error.as_db_error().and_then(tokio_postgres::error::DbError::detail) {
+            match state.code() {
+                "RD001" => return Fault::Final(Trouble::Moved(place.to_owned()).into()),
+                "RD002" => return Fault::Final(Trouble::Arriving(place.to_owned()).into()),
+                _ => {}
+            }
+        }
         let again = [
             SqlState::T_R_SERIALIZATION_FAILURE,
             SqlState::T_R_DEADLOCK_DETECTED,

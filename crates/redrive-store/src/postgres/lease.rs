@@ -126,16 +126,33 @@ impl SeizeExpired {
             return Ok(());
         }
         let rows = tx.line.all(sql!("worker_gone"), args![now.millis()]).await?;
-        let gone: Vec<i64> = rows.iter().map(|row| column(row, 0)).collect::<Result<_, _>>()?;
+        let mut gone: Vec<i64> = rows.iter().map(|row| column(row, 0)).collect::<Result<_, _>>()?;
         if gone.is_empty() {
             return Ok(());
         }
-        let reserved = reserved(tx, &gone, i64::try_from(room).unwrap_or(i64::MAX)).await?;
-        // With rows left over the workers stay on the list, for the next round.
-        if reserved.len() < room {
-            tx.line.run(sql!("worker_delete"), args![gone]).await?;
+        gone.sort_unstable();
+        let mut reserved =
+            reserved(tx, &gone, i64::try_from(room).unwrap_or(i64::MAX)).await?.into_iter().peekable();
+        let (mut inline, mut free, mut done): (Vec<Waiting>, Vec<Waiting>, Vec<i64>) = Default::default();
+        for worker in gone {
+            // Of each worker as much as there is room for; what is taken over takes room from the next.
+            let room = room - inline.len();
+            let mut its = 0;
+            while let Some(waiting) = reserved.next_if(|waiting| waiting.worker == worker) {
+                its += 1;
+                if its > room {
+                    continue;
+                }
+                if waiting.inline { inline.push(waiting) } else { free.push(waiting) }
+            }
+            // With rows left over the worker stays on the list, for the next round.
+            if its < room {
+                done.push(worker);
+            }
         }
-        let (inline, free): (Vec<_>, Vec<_>) = reserved.into_iter().partition(|waiting| waiting.inline);
+        if !done.is_empty() {
+            tx.line.run(sql!("worker_delete"), args![done]).await?;
+        }
         set_free(tx, &free).await?;
         leave_ready(tx, &inline).await?;
         let jobs: Vec<i64> = inline.iter().map(|waiting| waiting.job.0).collect();

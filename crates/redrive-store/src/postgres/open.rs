@@ -30,7 +30,7 @@ impl Address {
         let (url, named) = take_parameter(url, "schema");
         let (url, mode) = take_parameter(&url, "sslmode");
         let (url, roots) = take_parameter(&url, "sslrootcert");
-        let refuse = |why: String| StoreError::from(Trouble::Open { path: shown(&url).into(), why });
+        let refuse = |why: String| StoreError::from(Trouble::BadAddress { location: shown(&url), why });
         let mut config = Config::from_str(&url).map_err(|error| refuse(without_secrets(&error)))?;
         if config.get_hosts().is_empty() {
             return Err(refuse("the URL names no host".to_owned()));

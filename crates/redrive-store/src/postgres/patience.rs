@@ -47,6 +47,7 @@ pub(super) struct Patience {
     history: History,
     rng: Rng,
     began: Instant,
+    most: Duration,
 }
 
 impl Patience {
@@ -61,7 +62,13 @@ impl Patience {
             history: History::default(),
             rng: Rng::seeded(seed),
             began: down_since.unwrap_or_else(Instant::now),
+            most: AT_MOST,
         }
+    }
+
+    /// For opening a store: no longer than so much.
+    pub(super) fn within(most: Duration) -> Patience {
+        Patience { most: most.min(AT_MOST), ..Patience::new(None) }
     }
 
     /// How long to wait before the same is tried again; nothing when that is enough.
@@ -73,7 +80,7 @@ impl Patience {
         };
         let decision = decide(&self.policy, &Failure::of(cause), &self.history, &mut self.rng);
         let delay = decision.delay()?;
-        if self.began.elapsed() + delay > AT_MOST {
+        if self.began.elapsed() + delay > self.most {
             return None;
         }
         self.history.record(&decision);

@@ -244,8 +244,12 @@ impl Housekeeping for Postgres {
     }
 
     fn backup<'a>(&'a self, to: &'a std::path::Path) -> Answer<'a, ()> {
-        let _ = to;
-        Box::pin(async { Err(Trouble::Database("not yet".to_owned()).into()) })
+        let (address, to) = (self.address.clone(), to.to_owned());
+        Box::pin(async move {
+            let (reply, answer) = tokio::sync::oneshot::channel();
+            std::thread::spawn(move || drop(reply.send(super::backup::copy(address, &to))));
+            answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
+        })
     }
 
     fn prune(

@@ -142,7 +142,8 @@ pub(super) fn hand_over(
                 && request.kinds.contains(&job.kind)
                 && (request.queues.is_empty() || request.queues.contains(&job.queue))
         };
-        if let Some(at) = calls.iter().position(wants) {
+        let taker = if tx.draining { None } else { calls.iter().position(wants) };
+        if let Some(at) = taker {
             lease_one(tx, &mut calls[at], leasable)?;
         } else {
             tx.batch.make_ready(job.id, leasable.lane_id, None, rank, run_at);

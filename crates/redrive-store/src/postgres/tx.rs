@@ -11,6 +11,7 @@ use super::fault::Fault;
 use super::line::{Line, args, column};
 use super::memory::Memory;
 use super::texts::sql;
+use crate::error::{StoreError, Trouble};
 use crate::id::EventSeq;
 use crate::seal::{Keeper, KeyRow, Seals};
 use crate::time::Timestamp;
@@ -22,6 +23,14 @@ pub(super) enum Clock {
     Database,
     /// Each caller's: for tests, which make time pass by themselves.
     Caller,
+}
+
+/// A server that hears nothing more from us, although the connection seems to be there, lets go of what we had locked. Said in each
+/// transaction: a pooler gives us another session each time.
+macro_rules! forgotten {
+    () => {
+        "SET LOCAL idle_in_transaction_session_timeout = '15s'"
+    };
 }
 
 /// How sure the reads of a transaction are.
@@ -43,6 +52,8 @@ pub(super) struct Tx<'a> {
     clock: Clock,
     at: Timestamp,
     number: i64,
+    /// No work is to be handed out: the store is about to move.
+    pub(super) draining: bool,
 }
 
 impl<'a> Tx<'a> {
@@ -56,8 +67,11 @@ impl<'a> Tx<'a> {
         beside: impl Future<Output = T>,
     ) -> Result<(Tx<'a>, T), Fault> {
         let (words, open) = match isolation {
-            Isolation::Taking => ("BEGIN", sql!("transaction_open")),
-            Isolation::Moment => ("BEGIN ISOLATION LEVEL REPEATABLE READ", sql!("transaction_open_moment")),
+            Isolation::Taking => (concat!("BEGIN;", forgotten!()), sql!("transaction_open")),
+            Isolation::Moment => (
+                concat!("BEGIN ISOLATION LEVEL REPEATABLE READ;", forgotten!()),
+                sql!("transaction_open_moment"),
+            ),
         };
         let opening = async {
             let number = line.first(sql!("transaction_number"), args![]);
@@ -68,11 +82,14 @@ impl<'a> Tx<'a> {
             let missing = || Fault::corrupt("the store's own row is missing");
             let ((), number, row) = opened?;
             let (number, row) = (number.ok_or_else(missing)?, row.ok_or_else(missing)?);
+            if column::<i64>(&row, 4)?.cast_unsigned() != keeper.store_id() {
+                return Err(StoreError::from(Trouble::Replaced).into());
+            }
             let seals = seals(line, keeper, column(&row, 2)?).await?;
             let at = Timestamp::from_millis(column(&row, 0)?);
-            Ok::<_, Fault>((at, column(&row, 1)?, column(&number, 0)?, seals))
+            Ok::<_, Fault>((at, column(&row, 1)?, column(&number, 0)?, seals, column(&row, 3)?))
         };
-        let (at, first_event, number, seals) = match read.await {
+        let (at, first_event, number, seals, draining) = match read.await {
             Ok(read) => read,
             Err(fault) => {
                 undo(line).await;
@@ -80,7 +97,10 @@ impl<'a> Tx<'a> {
             }
         };
         let batch = Batch::new(Rc::clone(memory), Arc::clone(&seals), first_event);
-        Ok((Tx { line, memory: Rc::clone(memory), keeper, seals, batch, clock, at, number }, beside))
+        Ok((
+            Tx { line, memory: Rc::clone(memory), keeper, seals, batch, clock, at, number, draining },
+            beside,
+        ))
     }
 
     /// The time, for a caller whose clock says `now`.

@@ -36,6 +36,11 @@ impl Keeper {
         Keeper { ring, store_id, known: RwLock::new((-1, Arc::new(Seals::none(store_id)))) }
     }
 
+    /// Whose keys they are.
+    pub(crate) fn store_id(&self) -> u64 {
+        self.store_id
+    }
+
     /// The key that a store is to be sealed with, if it is to be sealed at all.
     pub(crate) fn first(&self) -> Option<&str> {
         self.ring.as_ref().and_then(|ring| ring.id(0))

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
 use super::sql;
 use super::statements::{Prepared, Statements};
-use crate::error::StoreError;
+use crate::error::{StoreError, Trouble};
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId};
 use crate::row::EventRow;
@@ -38,6 +38,8 @@ pub(super) struct Memory {
     sequences: Option<(i64, i64)>,
     /// The keys' epoch at the same moment.
     key_epoch: i64,
+    /// Until when no work is handed out, read at the same moment.
+    draining_until: i64,
     /// Lanes with nothing due, and when that may change. Only true while nobody else has written.
     pub(super) idle: HashMap<i64, Option<Instant>>,
 }
@@ -108,7 +110,14 @@ impl<'a, 'c> Batch<'a, 'c> {
             (known, memory.key_epoch)
         } else {
             let mut statement = statements.get(sql!("sequences_read"))?;
-            statement.query_row([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?
+            let (read, key_epoch, draining_until, store_id) = statement.query_row([], |row| {
+                Ok(((row.get(0)?, row.get(1)?), row.get(2)?, row.get(3)?, row.get::<_, i64>(4)?))
+            })?;
+            if store_id.cast_unsigned() != statements.keeper().store_id() {
+                return Err(Trouble::Replaced.into());
+            }
+            memory.draining_until = draining_until;
+            (read, key_epoch)
         };
         let seals = match statements.keeper().known(key_epoch) {
             Some(seals) => seals,
@@ -159,6 +168,11 @@ impl<'a, 'c> Batch<'a, 'c> {
             self.memory.idle.remove(lane);
         }
         Ok(())
+    }
+
+    /// Whether no work is to be handed out: the store is about to move.
+    pub(super) fn is_draining(&self, now: Timestamp) -> bool {
+        now.millis() < self.memory.draining_until
     }
 
     /// The keys of the store, the oldest first.
@@ -384,7 +398,7 @@ impl<'a, 'c> Batch<'a, 'c> {
             self.learn_lanes()?;
         }
         self.memory.by_id.get(&id).ok_or_else(|| {
-            crate::error::Trouble::Corrupt(format!("a job belongs to lane {id}, which does not exist")).into()
+            Trouble::Corrupt(format!("a job belongs to lane {id}, which does not exist")).into()
         })
     }
 

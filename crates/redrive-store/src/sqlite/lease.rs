@@ -25,6 +25,9 @@ pub(super) const HAS_CALLER: i64 = 4;
 /// What expired before that is not believed at once: the reapers of living workers look every second.
 const LONG_AGO: Duration = Duration::from_mins(10);
 
+/// How often work is looked for while the store hands out none.
+const WHILE_DRAINING: Duration = Duration::from_millis(250);
+
 /// A job that is due.
 struct Due {
     rank: i64,
@@ -56,6 +59,11 @@ pub(super) fn lease(
     request: &LeaseRequest,
     places: &[i64],
 ) -> Result<Vec<LeasedJob>, StoreError> {
+    if batch.is_draining(now) {
+        let look_again = Instant::now() + WHILE_DRAINING;
+        batch.memory.idle.extend(places.iter().map(|place| (*place, Some(look_again))));
+        return Ok(Vec::new());
+    }
     let mut due = Vec::new();
     for place in places {
         find_due(batch, now, *place, request.max, &mut due)?;

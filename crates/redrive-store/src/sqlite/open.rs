@@ -81,9 +81,13 @@ pub(super) fn open(path: &Path, create: bool, durability: Durability) -> Result<
 }
 
 fn prepare(path: &Path, connection: &mut Connection, fresh: bool) -> Result<(), StoreError> {
-    let pragma = |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
-    let (application, found) = (pragma("application_id")?, pragma("user_version")?);
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let (application, found, tables) = {
+        // At one moment: another process may be making the store.
+        let moment = connection.unchecked_transaction()?;
+        let tables: i64 = moment.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        let pragma = |name: &str| moment.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
+        (pragma("application_id")?, pragma("user_version")?, tables)
+    };
     let ours = application == APPLICATION_ID || (fresh || tables == 0) && application == 0 && found == 0;
     if !ours {
         return Err(Trouble::Foreign(path.to_owned()).into());

@@ -24,9 +24,9 @@ fn back_ends() -> Vec<&'static str> {
 /// What the comment above a test says that it proves, up to the first colon or end of a line.
 fn proves(noun: &str, test: &str) -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/conformance/{noun}.rs"));
-    let text = std::fs::read_to_string(file).unwrap();
-    let head = text.split(&format!("pub(crate) async fn {test}(")).next().unwrap();
-    let comment: Vec<&str> = head.lines().rev().skip(1).take_while(|line| line.starts_with("///")).collect();
+    let source = std::fs::read_to_string(file).unwrap();
+    let head = source.split(&format!("pub(crate) async fn {test}(")).next().unwrap();
+    let comment: Vec<&str> = head.lines().rev().take_while(|line| line.starts_with("///")).collect();
     let first = comment.last().map_or("", |line| line.trim_start_matches("///").trim());
     let known = ["R-", "Reliability", "Invariant", "Design"].iter().any(|start| first.starts_with(start));
     if !known {

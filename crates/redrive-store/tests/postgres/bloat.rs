@@ -61,7 +61,7 @@ async fn what_has_gone_through_leaves_the_hot_tables_small() {
     );
     // 50,000 jobs of 200 bytes alone are 15 MB: what is used again does not grow by them.
     assert!(after <= held + (8 << 20), "it grows: {held}, {after}");
-    assert!(took < Duration::from_secs(300), "{took:?}");
+    assert!(took < Duration::from_mins(5), "{took:?}");
     assert!(without < took * 3 + SECOND * 5, "slower after the long transaction than under it: {without:?}");
     let status = store.status(at(0)).await.unwrap();
     let lane = &status.lanes[0];

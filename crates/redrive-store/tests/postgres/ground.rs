@@ -21,7 +21,7 @@ pub(crate) async fn open(url: &str, schema: &str) -> Postgres {
 
 /// Whatever breaks, nobody waits for ever.
 pub(crate) async fn bounded<T>(what: &str, work: impl Future<Output = T>) -> T {
-    let answer = tokio::time::timeout(Duration::from_secs(60), work).await;
+    let answer = tokio::time::timeout(Duration::from_mins(1), work).await;
     answer.unwrap_or_else(|_| panic!("{what} has no end"))
 }
 

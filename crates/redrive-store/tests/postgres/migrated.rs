@@ -68,7 +68,7 @@ async fn cut_while_it_makes_the_schema_it_leaves_all_or_nothing() {
     for (side, fault) in
         [(Side::Client, Fault::CutBefore), (Side::Client, Fault::CutAfter), (Side::Server, Fault::CutBefore)]
     {
-        for message in (0..).step_by(9) {
+        for message in (0..).step_by(29) {
             let schema = shared.schema();
             wire.lay(Moment::Message(side, message), fault);
             let opened = bounded("opening", try_open(wire.url(), &schema)).await;

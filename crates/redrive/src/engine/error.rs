@@ -28,7 +28,9 @@ pub enum EngineError {
     #[error("the payload cannot be written as JSON: {0}")]
     Payload(#[source] serde_json::Error),
     /// A store of a kind that this build does not know.
-    #[error("no store can be opened at {0:?}; sqlite:PATH is known")]
+    #[error(
+        "no store can be opened at {0:?}; sqlite:PATH is known here, and Engine::connect opens postgres://HOST/DATABASE (feature `postgres`)"
+    )]
     UnknownStore(String),
     /// A worker without a single handler would lease nothing.
     #[error("a worker needs at least one handler or executor")]

@@ -3,7 +3,7 @@
 
 use redrive::engine::{Context, ImportOptions};
 use redrive::{Cause, Details, fail};
-use redrive_store::{ErrorInfo, EventFilter, LetterFilter, RecoveryAction, RetryInfo};
+use redrive_store::{ErrorInfo, EventFilter, LetterFilter, NewJob, RecoveryAction, RetryInfo};
 use serde_json::json;
 
 use crate::support::{World, run, start};
@@ -31,9 +31,14 @@ async fn told(world: &World) -> String {
 fn what_a_handler_ends_with_is_blanked() {
     run(async {
         let world = World::new();
-        let error = world.engine.enqueue("error", &json!({ "password": SECRET })).await.unwrap();
-        let panics = world.engine.enqueue("panics", &json!({})).await.unwrap();
-        let hinted = world.engine.enqueue("hinted", &json!({})).await.unwrap();
+        let error = world
+            .engine
+            .enqueue(NewJob::new("error", json!({ "password": SECRET }).to_string()))
+            .await
+            .unwrap()
+            .id;
+        let panics = world.engine.enqueue(NewJob::new("panics", json!({}).to_string())).await.unwrap().id;
+        let hinted = world.engine.enqueue(NewJob::new("hinted", json!({}).to_string())).await.unwrap().id;
         let worker = world
             .worker()
             .handle("error", async |input: serde_json::Value, _: Context| -> Result<(), std::io::Error> {
@@ -54,7 +59,7 @@ fn what_a_handler_ends_with_is_blanked() {
                     fail(Cause::Incomplete, format!("https://u:{SECRET}@h/ answered half")).details(details),
                 )
             });
-        world.while_time_passes(std::time::Duration::from_secs(60), worker.run_until_empty()).await.unwrap();
+        world.while_time_passes(std::time::Duration::from_mins(1), worker.run_until_empty()).await.unwrap();
         for job in [error, panics, hinted] {
             world.letter(job).await;
         }
@@ -103,7 +108,7 @@ fn what_is_reported_is_blanked() {
             .recovery_actions(vec![action])
             .await
             .unwrap();
-        let job = world.engine.enqueue("mail", &json!({})).await.unwrap();
+        let job = world.engine.enqueue(NewJob::new("mail", json!({}).to_string())).await.unwrap().id;
         world.engine.cancel(job, secret("passphrase")).await.unwrap();
         let told = told(&world).await;
         assert!(told.contains("orders/17") && told.contains("\"count\":3"), "{told}");

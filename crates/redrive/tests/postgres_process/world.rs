@@ -12,7 +12,7 @@ use crate::child::{JOURNAL, LEASE_MS, SCHEMA, TASK, URL};
 use crate::history::{History, Told};
 
 /// The longest that anything is waited for.
-pub(crate) const MOST: Duration = Duration::from_secs(60);
+pub(crate) const MOST: Duration = Duration::from_mins(1);
 /// Short, so that what a dead worker had is taken over soon; long enough for a busy machine to renew in time.
 pub(crate) const LEASE: Duration = Duration::from_millis(1_500);
 

@@ -14,6 +14,7 @@ WITH RECURSIVE ranks AS (
         ORDER BY r.run_at, r.job_id LIMIT $2 FOR UPDATE SKIP LOCKED
     ) d
     WHERE k.rank IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM redrive.moving m WHERE m.state = 'draining' AND m.until > redrive.now_ms())
     ORDER BY d.rank, d.run_at, d.job_id LIMIT $2
 ), taken AS (
     DELETE FROM redrive.ready r USING due d

@@ -1,3 +1,4 @@
--- The time, the number of the first event, and the epoch of the keys.
-SELECT redrive.now_ms(), s.event_base + (pg_current_xact_id()::text::bigint << 20), k.key_epoch
+-- The time, the number of the first event, the epoch of the keys, whether no work is handed out, and whose it is.
+SELECT redrive.now_ms(), s.event_base + (pg_current_xact_id()::text::bigint << 20), k.key_epoch,
+       EXISTS (SELECT 1 FROM redrive.moving m WHERE m.state = 'draining' AND m.until > redrive.now_ms()), s.store_id
 FROM redrive.store s, redrive.seal_epoch k

@@ -7,7 +7,7 @@
 
 #[path = "../protocol/explore.rs"]
 mod explore;
-#[path = "../given/mod.rs"]
+#[path = "../../../redrive-store/tests/given/mod.rs"]
 mod given;
 #[path = "../protocol/rules.rs"]
 mod rules;

@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod explore;
-#[path = "../given/mod.rs"]
+#[path = "../../../redrive-store/tests/given/mod.rs"]
 mod given;
 mod replay;
 mod rules;

@@ -1,0 +1,1 @@
+DELETE FROM redrive.moving WHERE state = $1

@@ -1,0 +1,1 @@
+DELETE FROM moving WHERE state = ?1

@@ -1,0 +1,1 @@
+SELECT state, place FROM moving
