@@ -1,4 +1,4 @@
-//! apalis on PostgreSQL: it looks every 10 ms and fetches up to 500 jobs at a time. 32 connections.
+//! apalis on PostgreSQL: it listens, looks every 10 ms all the same, and fetches up to 500 jobs at a time. 32 connections.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl Contestant for Apalis {
     }
 
     async fn start(&self, slots: usize) -> Self::Worker {
-        let backend = self.storage.clone().poll_with_interval(Duration::from_millis(10));
+        let backend = self.storage.clone().with_pubsub().poll_with_interval(Duration::from_millis(10));
         let worker = WorkerBuilder::new("bench").backend(backend).concurrency(slots).build(handle);
         tokio::spawn(async move {
             worker.run().await.expect("a worker");

@@ -30,6 +30,9 @@ pub async fn run(cluster: &Cluster, jobs: u64) {
     }
     let took = began.elapsed();
     Redrive::stop(worker).await;
+    queue.close().await;
+    // Sessions tell what they did a moment after they did it.
+    tokio::time::sleep(Duration::from_secs(2)).await;
     let rate = thousands(made as f64 / took.as_secs_f64());
     println!("{made} jobs churned in {:.1} s: {rate}/s, every event kept\n", took.as_secs_f64());
     println!("| | table MB | indexes MB | rows | dead rows | autovacuums |\n|---|---|---|---|---|---|");
@@ -45,5 +48,4 @@ pub async fn run(cluster: &Cluster, jobs: u64) {
         "\nthe database has {}",
         cluster.psql(&database, "SELECT pg_size_pretty(pg_database_size(current_database()))")
     );
-    queue.close().await;
 }

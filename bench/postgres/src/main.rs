@@ -4,7 +4,6 @@
 //! `bench-postgres [SECONDS]` prints the tables; `quick [SECONDS]` leaves the peers out; `churn [JOBS]` shows how large the
 //! tables become; `one ROW [SECONDS]` measures redrive alone; `statements ROW [SECONDS]` also shows where its time goes.
 
-#[cfg(feature = "peers")]
 mod apalis_side;
 mod bare;
 mod cell;
@@ -13,7 +12,6 @@ mod contest;
 #[path = "../../engine/src/disk.rs"]
 mod disk;
 mod ours;
-#[cfg(feature = "peers")]
 mod river;
 
 use std::time::Duration;
@@ -97,15 +95,9 @@ async fn all(cluster: &Cluster, span: Duration, with_peers: bool) {
     }
 }
 
-#[cfg(feature = "peers")]
 async fn peers(cluster: &Cluster, cells: &mut Vec<Cell>, row: Row, span: Duration) {
     one::<river::River>(cluster, cells, PEERS[0], row, span).await;
     one::<apalis_side::Apalis>(cluster, cells, PEERS[1], row, span).await;
-}
-
-#[cfg(not(feature = "peers"))]
-async fn peers(_: &Cluster, _: &mut Vec<Cell>, _: Row, _: Duration) {
-    panic!("built without the peers; build with --features peers");
 }
 
 /// One row of redrive alone; with the statements that took the most of the server's time, if wanted.
