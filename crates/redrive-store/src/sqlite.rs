@@ -34,6 +34,8 @@ use std::time::Duration;
 use rusqlite::ErrorCode;
 
 #[cfg(feature = "postgres")]
+#[cfg(feature = "postgres")]
+pub(crate) use backup::{sync, whole};
 pub(crate) use copy::SqliteEnd;
 
 use crate::dead_letter::{DeadLetter, DeadLetters, LetterFilter, Redriven};

@@ -25,7 +25,8 @@ CREATE TABLE redrive.store (
     events        bigint NOT NULL,             -- how many there are
     failed_events bigint NOT NULL,             -- work that finally failed without a letter
     pruned_to     bigint NOT NULL,             -- how far the last round of pruning looked
-    timeline      text                         -- of the server that was written to last; another one may lack something
+    timeline      text,                        -- of the server that was written to last; another one may lack something
+    timeline_since bigint                      -- when it was written to first
 );
 INSERT INTO redrive.store (one, store_id, event_base, events, failed_events, pruned_to)
 VALUES (1, ('x' || substr(replace(gen_random_uuid()::text, '-', ''), 1, 16))::bit(64)::bigint, 0, 0, 0, 0);

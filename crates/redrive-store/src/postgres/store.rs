@@ -247,7 +247,7 @@ impl Housekeeping for Postgres {
         let (address, to) = (self.address.clone(), to.to_owned());
         Box::pin(async move {
             let (reply, answer) = tokio::sync::oneshot::channel();
-            std::thread::spawn(move || drop(reply.send(super::backup::copy(address, &to))));
+            std::thread::spawn(move || drop(reply.send(super::backup::copy(&address, &to))));
             answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
         })
     }

@@ -111,6 +111,11 @@ impl<'a> Tx<'a> {
         }
     }
 
+    /// Whether the database's clock decides.
+    pub(super) fn is_by_our_clock(&self) -> bool {
+        self.clock == Clock::Database
+    }
+
     /// The database's own time.
     pub(super) fn now_of_database(&self) -> Timestamp {
         self.at

@@ -3,25 +3,60 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Durability, open};
 use crate::error::{StoreError, Trouble};
 
 pub(super) fn copy(store: &Path, to: &Path) -> Result<(), StoreError> {
     let cannot = |why: String| Trouble::Open { path: to.to_owned(), why };
+    whole(to, &|partial| write(store, partial)).map_err(|error| match error.trouble() {
+        Trouble::Open { why, .. } => cannot(why.clone()).into(),
+        _ => error,
+    })
+}
+
+/// Makes a file that is there whole or not at all: written beside its place, synced, and put there at the end.
+pub(crate) fn whole(to: &Path, write: &dyn Fn(&Path) -> Result<(), StoreError>) -> Result<(), StoreError> {
+    let cannot = |why: String| StoreError::from(Trouble::Open { path: to.to_owned(), why });
+    if to.symlink_metadata().is_ok() {
+        return Err(cannot("there is a file already".to_owned()));
+    }
+    let mut name = to.as_os_str().to_owned();
+    name.push(format!(".partial-{}", std::process::id()));
+    let partial = PathBuf::from(name);
     // Made here and not by SQLite: it holds payloads, which nobody else may read.
-    if let Err(error) = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to) {
-        let there = error.kind() == std::io::ErrorKind::AlreadyExists;
-        let why = if there { "there is a file already".to_owned() } else { error.to_string() };
-        return Err(cannot(why).into());
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&partial)
+        .map_err(|error| cannot(error.to_string()))?;
+    let placed = write(&partial).and_then(|()| {
+        // A link, not a renaming: whoever made the place meanwhile keeps it.
+        std::fs::hard_link(&partial, to).map_err(|error| cannot(error.to_string()))?;
+        sync(folder_of(to))
+    });
+    // What is left of it is in nobody's way, and half a copy is worse than none.
+    for suffix in ["", "-wal", "-shm"] {
+        let mut path = partial.as_os_str().to_owned();
+        path.push(suffix);
+        let _removed = std::fs::remove_file(path);
     }
-    let copied = write(store, to);
-    if copied.is_err() {
-        // Half a copy is worse than none. If it cannot be removed, the error that is told says enough.
-        let _removed = std::fs::remove_file(to);
+    placed
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
-    copied
+}
+
+/// On the disk.
+pub(crate) fn sync(path: &Path) -> Result<(), StoreError> {
+    let synced = File::open(path).and_then(|file| file.sync_all());
+    synced.map_err(|error| Trouble::Broken(error.to_string()).into())
 }
 
 fn write(store: &Path, to: &Path) -> Result<(), StoreError> {
@@ -30,14 +65,5 @@ fn write(store: &Path, to: &Path) -> Result<(), StoreError> {
         .to_str()
         .ok_or_else(|| Trouble::Open { path: to.to_owned(), why: "its name is not UTF-8".to_owned() })?;
     connection.execute("VACUUM INTO ?1", [name])?;
-    let folder = match to.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    for path in [to, folder] {
-        File::open(path)
-            .and_then(|file| file.sync_all())
-            .map_err(|error| Trouble::Broken(error.to_string()))?;
-    }
-    Ok(())
+    sync(to)
 }

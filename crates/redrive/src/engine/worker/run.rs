@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
         let (engine, plan) = (&worker.engine, &worker.plan);
         let tidy_every = (plan.lease_for / 3).min(TIDY_EVERY);
         let mut finished = Vec::new();
-        let mut leasing: Option<Boxed<'_, Result<Vec<LeasedJob>, StoreError>>> = None;
+        let mut leasing: Vec<Asking<'_>> = Vec::new();
         let mut beating: Option<Boxed<'_, Beat>> = None;
         let mut tidying: Option<Boxed<'_, Result<(), EngineError>>> = None;
         let mut looking: Option<Boxed<'_, Result<bool, StoreError>>> = None;
@@ -154,13 +154,20 @@ impl<'a> Run<'a> {
         let mut ending_now = pin!(shutdown.ending_now());
 
         loop {
-            let free = plan.concurrency.saturating_sub(self.slots.len());
-            if self.stage == Stage::Working && leasing.is_none() && free > 0 && !troubled && !self.reached {
-                leasing = Some(self.ask_for(free));
+            let asked: usize = leasing.iter().map(|asking| asking.max).sum();
+            let free = plan.concurrency.saturating_sub(self.slots.len() + asked);
+            // A second request does not wait for the first one's answer, once it is worth its way.
+            let worth_it = match leasing.len() {
+                0 => free > 0,
+                1 => free >= plan.concurrency.div_ceil(4) && free > 1,
+                _ => false,
+            };
+            if self.stage == Stage::Working && worth_it && !troubled && !self.reached {
+                leasing.push(Asking { max: free, answer: self.ask_for(free) });
             }
             if self.reached || self.stage != Stage::Working {
-                // Whatever this request would bring is given back, uncounted.
-                leasing = None;
+                // Whatever these requests would bring is given back, uncounted.
+                leasing.clear();
                 if self.is_idle() {
                     return Ok(());
                 }
@@ -177,8 +184,7 @@ impl<'a> Run<'a> {
                         looking = self.look();
                     }
                 }
-                leased = poll_some(&mut leasing), if leasing.is_some() => {
-                    leasing = None;
+                leased = next_leased(&mut leasing), if !leasing.is_empty() => {
                     let leased = passing(leased.map_err(EngineError::from), "asking for work")?;
                     troubled = leased.is_none();
                     if troubled {
@@ -526,6 +532,27 @@ async fn poll_some<T>(future: &mut Option<Boxed<'_, T>>) -> T {
         Some(future) => future.await,
         None => std::future::pending().await,
     }
+}
+
+/// A request for work that is under way.
+struct Asking<'a> {
+    max: usize,
+    answer: Boxed<'a, Result<Vec<LeasedJob>, StoreError>>,
+}
+
+/// The next request for work that was answered. All of them are polled, so that each is sent before it is waited for.
+fn next_leased<'s, 'a>(
+    leasing: &'s mut Vec<Asking<'a>>,
+) -> impl Future<Output = Result<Vec<LeasedJob>, StoreError>> + use<'s, 'a> {
+    poll_fn(move |cx: &mut Context<'_>| {
+        for place in 0..leasing.len() {
+            if let Poll::Ready(answer) = leasing[place].answer.as_mut().poll(cx) {
+                drop(leasing.swap_remove(place));
+                return Poll::Ready(answer);
+            }
+        }
+        Poll::Pending
+    })
 }
 
 /// The next settlement that was answered. All of them are polled, so that each is sent before it is waited for.
