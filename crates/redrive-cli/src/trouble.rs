@@ -284,6 +284,7 @@ fn store_kind(trouble: &StoreTrouble) -> &'static str {
         StoreTrouble::KeyMissing { .. } => "key-unknown",
         StoreTrouble::WrongKey { .. } => "key-wrong",
         StoreTrouble::NoKey => "no-key",
+        StoreTrouble::NotEncrypted(_) => "not-encrypted",
         StoreTrouble::Unsealable { .. } => "unsealable",
         StoreTrouble::Moved(_) => "moved",
         StoreTrouble::Arriving(_) => "arriving",
@@ -328,7 +329,9 @@ fn store_in_words(trouble: &StoreTrouble, lang: Lang) -> String {
         StoreTrouble::KeyMissing { key: id, given } => {
             text(lang, &key, &[("key", id), ("given", &given.join(", "))])
         }
-        StoreTrouble::WrongKey { key: id } => text(lang, &key, &[("key", id)]),
+        StoreTrouble::NotEncrypted(id) | StoreTrouble::WrongKey { key: id } => {
+            text(lang, &key, &[("key", id)])
+        }
         StoreTrouble::Unsealable { cell, row } => text(lang, &key, &[("cell", cell), ("row", row)]),
         other => text(lang, &key, &[("why", other)]),
     }

@@ -142,6 +142,25 @@ fn what_is_wrong_with_a_key_is_said_with_what_to_do() {
     assert!(ran.stderr.contains("there is no key to encrypt the store with"), "{ran}");
 }
 
+/// R-D7: a key alone does not encrypt a store that others use without one; only the command that says so does.
+#[test]
+fn looking_with_a_key_encrypts_nothing() {
+    let home = Home::new();
+    home.run("enqueue --kind mail --payload {}");
+    home.write("keys", &home.key("prod"), 0o600);
+    for command in ["status", "enqueue --kind mail --payload {}"] {
+        let ran = home.run(&format!("{command} --key-file keys"));
+        assert_eq!(ran.code, 1, "{command}: {ran}");
+        assert!(
+            ran.stderr.contains("is not encrypted") && ran.stderr.contains("rotate-key"),
+            "{command}: {ran}"
+        );
+    }
+    assert_eq!(home.run("status").code, 0);
+    assert_eq!(home.run("store rotate-key --key-file keys").code, 0);
+    assert_eq!((home.run("status").code, home.run("status --key-file keys").code), (1, 0));
+}
+
 /// R-D7: a key comes from the flag, the environment or the configuration, and is shown nowhere.
 #[test]
 fn a_key_comes_from_the_environment_or_the_configuration() {

@@ -69,6 +69,9 @@ pub enum Trouble {
         /// Why.
         why: String,
     },
+    /// A key was given for a store that holds plain values, and encrypting it was not asked for.
+    #[error("the store is not encrypted, and key `{0}` was given")]
+    NotEncrypted(String),
     /// The file belongs to another program.
     #[error("{0} is a database of another program")]
     Foreign(PathBuf),

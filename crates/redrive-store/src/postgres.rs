@@ -75,8 +75,11 @@ pub struct PostgresOptions {
     pub connections: usize,
     /// How long to wait for a database that does not answer while the store is opened; 30 s is the most.
     pub open_within: Duration,
-    /// The keys that values are encrypted with (R-D7); absent: they are not, and an encrypted store is refused.
+    /// The keys that values are encrypted with (R-D7); absent: they are not, and an encrypted store is refused. An empty
+    /// store is encrypted with the first of them from now on.
     pub keys: Option<KeyRing>,
+    /// Whether a store that holds plain values may be encrypted from now on, too: otherwise keys for it are refused.
+    pub encrypt: bool,
 }
 
 impl Default for PostgresOptions {
@@ -88,6 +91,7 @@ impl Default for PostgresOptions {
             connections: 4,
             open_within: Duration::from_secs(30),
             keys: None,
+            encrypt: false,
         }
     }
 }
@@ -122,6 +126,7 @@ impl Postgres {
             connections: options.connections,
             keys: options.keys.clone(),
             within: options.open_within,
+            encrypt: options.encrypt,
         };
         let (desk, store_id) = Handle::open(opening).await?;
         let store_id = store_id.cast_unsigned();

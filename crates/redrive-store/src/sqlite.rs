@@ -86,13 +86,15 @@ pub struct SqliteOptions {
     pub create: bool,
     /// How sure "acknowledged" is.
     pub durability: Durability,
-    /// The keys of an encrypted store. A store that has none yet is encrypted with the first of them from now on.
+    /// The keys of an encrypted store. An empty store is encrypted with the first of them from now on.
     pub keys: Option<KeyRing>,
+    /// Whether a store that holds plain values may be encrypted from now on, too: otherwise keys for it are refused.
+    pub encrypt: bool,
 }
 
 impl Default for SqliteOptions {
     fn default() -> SqliteOptions {
-        SqliteOptions { create: true, durability: Durability::Full, keys: None }
+        SqliteOptions { create: true, durability: Durability::Full, keys: None, encrypt: false }
     }
 }
 
@@ -130,7 +132,7 @@ impl Sqlite {
         let store_id = open::store_id(&connection)?;
         let keeper = Arc::new(Keeper::new(options.keys, store_id));
         // Before anything is served or written: a store whose keys we do not have is refused here.
-        reseal::take_keys(&mut connection, &keeper)?;
+        reseal::take_keys(&mut connection, &keeper, options.encrypt)?;
         let readers = Readers::start(&keeper, || open::connect_reader(path))?;
         let thread_trouble = |error: std::io::Error| StoreError::from(Trouble::Database(error.to_string()));
         let checkpoints =

@@ -40,11 +40,18 @@ pub(super) struct Opened {
 enum WhenMissing {
     Make,
     Refuse,
+    /// Refused, too; one that is there is about to be encrypted.
+    Encrypt,
 }
 
 /// The store, made if need be.
 pub(super) fn to_write(stage: &Stage<'_>) -> Result<Opened, Trouble> {
     open(&stage.settings.store_place(&stage.cwd)?, WhenMissing::Make, stage)
+}
+
+/// The store, whose plain values are about to be encrypted.
+pub(super) fn to_encrypt(stage: &Stage<'_>) -> Result<Opened, Trouble> {
+    open(&stage.settings.store_place(&stage.cwd)?, WhenMissing::Encrypt, stage)
 }
 
 /// The store; trouble when there is none.
@@ -72,15 +79,20 @@ fn open(place: &StorePlace, when_missing: WhenMissing, stage: &Stage<'_>) -> Res
         .enable_all()
         .build()
         .map_err(Trouble::NoRuntime)?;
-    let create = when_missing == WhenMissing::Make;
+    let (create, encrypt) = (when_missing == WhenMissing::Make, when_missing == WhenMissing::Encrypt);
     // Whoever only looks wants to know now; work outlasts a restart.
     let patience = if create { WAIT_TO_WRITE } else { WAIT_TO_READ };
     let keys = stage.settings.keys(&stage.cwd)?;
     let store: Arc<dyn Store> = match place {
-        StorePlace::File(path) => Arc::new(open_file(path, create, keys)?),
+        StorePlace::File(path) => Arc::new(open_file(path, create, encrypt, keys)?),
         StorePlace::Postgres(url) => {
-            let options =
-                PostgresOptions { create, keys, open_within: patience, ..PostgresOptions::default() };
+            let options = PostgresOptions {
+                create,
+                keys,
+                encrypt,
+                open_within: patience,
+                ..PostgresOptions::default()
+            };
             let opened = runtime.block_on(Postgres::open(url, options));
             Arc::new(opened.map_err(|error| match error.trouble() {
                 StoreTrouble::Missing(path) => Trouble::NoStore { path: path.clone() },
@@ -91,7 +103,7 @@ fn open(place: &StorePlace, when_missing: WhenMissing, stage: &Stage<'_>) -> Res
     Ok(Opened { store, runtime, now: Timestamp::from_system(stage.now) })
 }
 
-fn open_file(path: &Path, create: bool, keys: Option<KeyRing>) -> Result<Sqlite, Trouble> {
+fn open_file(path: &Path, create: bool, encrypt: bool, keys: Option<KeyRing>) -> Result<Sqlite, Trouble> {
     if !create && !path.try_exists().unwrap_or(true) {
         return Err(Trouble::NoStore { path: path.to_owned() });
     }
@@ -99,7 +111,7 @@ fn open_file(path: &Path, create: bool, keys: Option<KeyRing>) -> Result<Sqlite,
         let unwritable = |source| Trouble::Unwritable { path: folder.to_owned(), source };
         std::fs::create_dir_all(folder).map_err(unwritable)?;
     }
-    Sqlite::open(path, SqliteOptions { create, keys, ..SqliteOptions::default() })
+    Sqlite::open(path, SqliteOptions { create, keys, encrypt, ..SqliteOptions::default() })
         .map_err(|error| Trouble::Opening { path: path.to_owned(), error })
 }
 

@@ -79,7 +79,12 @@ fn try_run(args: &RunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
         render::show(&EnqueuedView::new(enqueued), stage)?;
         return Ok(Exit::Done);
     }
-    let (id, last, signal) = opened.runtime.block_on(attempts(&engine, job, stage))?;
+    let mut stored = None;
+    let attempted = opened.runtime.block_on(attempts(&engine, job, &mut stored, stage));
+    if let (Err(_), Some(id)) = (&attempted, stored) {
+        stage.talk.note(&text(stage.settings.lang, "run.stored", &[("id", &id)]));
+    }
+    let (id, last, signal) = attempted?;
     let ended = end(id, last.as_ref(), signal, &opened, stage);
     // What was acknowledged is safe; closing only tidies up.
     let _ = opened.wait(opened.store.close());
@@ -90,6 +95,7 @@ fn try_run(args: &RunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
 async fn attempts(
     engine: &Engine,
     job: NewJob,
+    stored: &mut Option<JobId>,
     stage: &mut Stage<'_>,
 ) -> Result<(JobId, Option<Told>, Option<i32>), Trouble> {
     let relay = Relay::new();
@@ -111,6 +117,7 @@ async fn attempts(
         .register()
         .await?;
     let id = engine.enqueue(NewJob { held_for: Some(worker.id()), ..job }).await?.id;
+    *stored = Some(id);
     let shutdown = Shutdown::new();
     let mut last = None;
     {

@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,9 @@ pub(super) fn keygen(args: &KeygenArgs, stage: &mut Stage<'_>) -> Result<Exit, T
 }
 
 fn write_new(path: &Path, line: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(line)?;
     file.write_all(b"\n")?;
@@ -49,7 +52,7 @@ fn write_new(path: &Path, line: &[u8]) -> io::Result<()> {
 
 /// Encrypts everything that is not under the first key yet.
 pub(super) fn rotate(stage: &mut Stage<'_>) -> Result<RotatedView, Trouble> {
-    let opened = opened::to_read(stage)?;
+    let opened = opened::to_encrypt(stage)?;
     let began = Instant::now();
     let mut told = began;
     let mut all = 0;

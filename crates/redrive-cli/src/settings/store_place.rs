@@ -29,6 +29,10 @@ pub(crate) fn place(url: &str, cwd: &Path) -> Result<StorePlace, Trouble> {
         _ if url.contains("://") => return Err(Trouble::BadStore { url: url.to_owned() }),
         _ => url,
     };
+    // A connection string with its password must not become the name of a file.
+    if path.contains("password=") || path.starts_with("host=") {
+        return Err(Trouble::BadStore { url: url.to_owned() });
+    }
     // What is only in memory is no store: nothing would survive.
     if path.is_empty() || path == ":memory:" || path.contains('\0') {
         return Err(Trouble::BadStore { url: url.to_owned() });
@@ -56,7 +60,9 @@ mod tests {
         for url in ["postgres://u:p@h/db", "postgresql://h"] {
             assert_eq!(at(url), Ok(StorePlace::Postgres(url.to_owned())), "{url}");
         }
-        for url in ["mysql://h", "postgres:x", "sqlite:", "sqlite::memory:", "", "a\0b"] {
+        for url in
+            ["mysql://h", "postgres:x", "host=h user=u password=p", "sqlite:", "sqlite::memory:", "", "a\0b"]
+        {
             assert_eq!(at(url), Err(2), "{url}");
         }
     }

@@ -364,6 +364,12 @@ BEGIN
         RAISE EXCEPTION 'the payload has % bytes; 1048576 is the most', octet_length(body)
             USING ERRCODE = 'program_limit_exceeded';
     END IF;
+    IF timeout < interval '1 millisecond' THEN
+        RAISE EXCEPTION 'timeout % is shorter than 1 ms', timeout USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF NOT isfinite(run_at) OR NOT isfinite(deadline) OR run_at < '1970-01-01 00:00:00+00' THEN
+        RAISE EXCEPTION 'run_at and deadline must be points in time after 1970' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     IF delay IS NOT NULL AND run_at IS NOT NULL THEN
         RAISE EXCEPTION 'give delay or run_at, not both' USING ERRCODE = 'invalid_parameter_value';
     END IF;

@@ -54,6 +54,7 @@ pub(super) struct Opening {
     pub(super) connections: usize,
     pub(super) keys: Option<KeyRing>,
     pub(super) within: Duration,
+    pub(super) encrypt: bool,
 }
 
 /// The way to the thread.
@@ -260,7 +261,7 @@ async fn open(opening: Opening, shared: Shared) -> Result<Room, StoreError> {
             learn(&line, &memory, &types).await?;
             learn_lanes(&line, &memory).await?;
             let keeper = Keeper::new(opening.keys.clone(), store_id.cast_unsigned());
-            super::reseal::take_keys(&line, &keeper).await?;
+            super::reseal::take_keys(&line, &keeper, opening.encrypt).await?;
             super::timeline::greet(&line).await?;
             Ok::<_, Fault>((line, store_id, keeper))
         };

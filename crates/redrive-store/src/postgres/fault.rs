@@ -51,7 +51,7 @@ impl From<tokio_postgres::Error> for Fault {
             let is_ours =
                 error.to_string().contains("deserializing") || error.to_string().contains("serializing");
             // What waiting does not heal: a server without TLS, or one that we must not trust.
-            let is_final = ["server does not support TLS", "invalid peer certificate"];
+            let is_final = ["server does not support TLS", "invalid peer certificate", "password missing"];
             return if is_ours {
                 Fault::corrupt(words)
             } else if is_final.iter().any(|sure| words.contains(sure)) {

@@ -22,6 +22,12 @@ pub(super) fn newest() -> i64 {
 /// Brings the schema up to date; several processes may do this at once.
 pub(super) async fn run(line: &Line, address: &Address, create: bool) -> Result<(), Fault> {
     let path = || address.location().into();
+    let encoding = line.first(sql!("server_encoding"), args![]).await?;
+    let encoding: String = encoding.map_or(Ok(String::new()), |row| column(&row, 0))?;
+    if !["UTF8", "SQL_ASCII"].contains(&encoding.as_str()) {
+        let why = format!("its encoding is {encoding}, which cannot hold every text; UTF8 is needed");
+        return Err(StoreError::from(Trouble::Denied { location: address.location(), why }).into());
+    }
     let is_there = !line.all(sql!("schema_find"), args![address.schema()]).await?.is_empty();
     if !is_there && !create {
         return Err(StoreError::from(Trouble::Missing(path())).into());

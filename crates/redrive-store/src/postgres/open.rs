@@ -31,9 +31,21 @@ impl Address {
         let (url, mode) = take_parameter(&url, "sslmode");
         let (url, roots) = take_parameter(&url, "sslrootcert");
         let refuse = |why: String| StoreError::from(Trouble::BadAddress { location: shown(&url), why });
+        let authority =
+            url.split_once("://").map_or("", |(_, rest)| rest).split('?').next().unwrap_or_default();
+        if authority.matches('@').count() > 1 {
+            let why = "there is more than one @: in a name or a password it is written %40".to_owned();
+            return Err(Trouble::BadAddress { location: "postgres://…".to_owned(), why }.into());
+        }
         let mut config = Config::from_str(&url).map_err(|error| refuse(without_secrets(&error)))?;
         if config.get_hosts().is_empty() {
             return Err(refuse("the URL names no host".to_owned()));
+        }
+        // As every client of PostgreSQL does: what is in the environment need not be in a URL.
+        if config.get_password().is_none()
+            && let Some(password) = std::env::var_os("PGPASSWORD")
+        {
+            config.password(password.into_encoded_bytes());
         }
         let (mode, trust) = security(mode.as_deref(), roots).map_err(&refuse)?;
         let tls = Tls::new(&trust).map_err(&refuse)?;
@@ -138,7 +150,7 @@ fn take_parameter(url: &str, name: &str) -> (String, Option<String>) {
         .split('&')
         .filter(|parameter| match parameter.split_once('=') {
             Some((key, value)) if key == name => {
-                found = Some(value.to_owned());
+                found = Some(decoded(value));
                 false
             }
             _ => true,
@@ -146,6 +158,24 @@ fn take_parameter(url: &str, name: &str) -> (String, Option<String>) {
         .collect();
     let url = if rest.is_empty() { base.to_owned() } else { format!("{base}?{}", rest.join("&")) };
     (url, found)
+}
+
+/// `%41` is `A`, as anywhere in a URL.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let escaped =
+            behind.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
+        if let Some(byte) = escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            bytes.push(byte);
+            rest = &behind[2..];
+        } else {
+            bytes.push(*first);
+            rest = behind;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// A URL for people: what is between the scheme and the `@` may be a password.
@@ -183,12 +213,13 @@ mod tests {
             Some("postgres://db.example:5433/app?schema=jobs".into())
         );
         for url in [
+            "postgres://me:hun@ter2@h/db",
             "postgres://me:hunter2@h/db?nonsense=1",
             "postgres://me:hunter2@h:x/db",
             "postgres://me:hunter2@h/db?sslmode=maybe",
         ] {
             let refused = parse(url).err().unwrap_or_default();
-            assert!(!refused.is_empty() && !refused.contains("hunter2"), "{url}: {refused}");
+            assert!(!refused.is_empty() && !refused.contains("ter2"), "{url}: {refused}");
         }
     }
 

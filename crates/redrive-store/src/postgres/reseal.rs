@@ -6,6 +6,7 @@
 
 use tokio_postgres::Row;
 
+use super::batch::EVENTS_PER_TRANSACTION;
 use super::fault::Fault;
 use super::line::{Line, args, column};
 use super::texts::sql;
@@ -50,12 +51,12 @@ const ROUND_BYTES: usize = 4 << 20;
 const STRETCH: i64 = 200;
 
 /// At opening: takes the first key into use if the store has none yet, and refuses a store whose keys we do not have.
-pub(super) async fn take_keys(line: &Line, keeper: &Keeper) -> Result<(), Fault> {
+pub(super) async fn take_keys(line: &Line, keeper: &Keeper, encrypt: bool) -> Result<(), Fault> {
     if let Some(first) = keeper.first()
         && keys(line).await?.is_empty()
     {
         line.say("BEGIN").await?;
-        let taken = take_first(line, keeper, first).await;
+        let taken = take_first(line, keeper, first, encrypt).await;
         line.say(if taken.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
         taken?;
     }
@@ -64,7 +65,7 @@ pub(super) async fn take_keys(line: &Line, keeper: &Keeper) -> Result<(), Fault>
     seals(line, keeper, column(&epoch, 0)?).await.map(|_| ())
 }
 
-async fn take_first(line: &Line, keeper: &Keeper, first: &str) -> Result<(), Fault> {
+async fn take_first(line: &Line, keeper: &Keeper, first: &str, encrypt: bool) -> Result<(), Fault> {
     // The one who gets to change the epoch decides; others wait here, and then see that there is a key.
     line.run(sql!("key_epoch_next"), args![]).await?;
     if !keys(line).await?.is_empty() {
@@ -72,6 +73,9 @@ async fn take_first(line: &Line, keeper: &Keeper, first: &str) -> Result<(), Fau
     }
     let untouched = line.first(sql!("store_is_untouched"), args![]).await?;
     let untouched: bool = untouched.map_or(Ok(false), |row| column(&row, 0))?;
+    if !untouched && !encrypt {
+        return Err(crate::StoreError::from(Trouble::NotEncrypted(first.to_owned())).into());
+    }
     let row = keeper.row(first, untouched)?;
     let now = Timestamp::from_system(std::time::SystemTime::now()).millis();
     line.run(sql!("seal_key_put"), args![row.key_id, row.proof, now]).await?;
@@ -246,7 +250,10 @@ async fn left(line: &Line, cursor: &Cursor) -> Result<u64, Fault> {
             (column(&row, 2 * step)?, column(&row, 2 * step + 1)?);
         let Some((first, last)) = first.zip(last) else { continue };
         let reached = if step == cursor.step { cursor.reached } else { i64::MIN };
-        left = left.saturating_add(u64::try_from(last - reached.max(first - 1)).unwrap_or(0));
+        // Numbers of events and of lines kept aside are as far apart as transactions are.
+        let apart = if step >= 4 { EVENTS_PER_TRANSACTION } else { 1 };
+        let numbers = (last - reached.max(first - 1)).div_euclid(apart) + 1;
+        left = left.saturating_add(u64::try_from(numbers).unwrap_or(0));
     }
     Ok(left)
 }

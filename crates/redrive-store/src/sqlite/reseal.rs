@@ -50,7 +50,11 @@ static TABLES: [Table; 6] = [
 const ROUND_BYTES: usize = 4 << 20;
 
 /// At opening: takes the first key into use if the store has none yet, and refuses a store whose keys we do not have.
-pub(super) fn take_keys(connection: &mut Connection, keeper: &Keeper) -> Result<(), StoreError> {
+pub(super) fn take_keys(
+    connection: &mut Connection,
+    keeper: &Keeper,
+    encrypt: bool,
+) -> Result<(), StoreError> {
     let is_sealed = |connection: &Connection| {
         connection.query_row("SELECT EXISTS (SELECT 1 FROM seal_key)", [], |row| row.get::<_, bool>(0))
     };
@@ -62,7 +66,11 @@ pub(super) fn take_keys(connection: &mut Connection, keeper: &Keeper) -> Result<
         if !is_sealed(&transaction)? {
             let (jobs, events): (i64, i64) =
                 transaction.query_row(sql!("sequences_read"), [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let row = keeper.row(first, jobs == 1 && events == 1)?;
+            let untouched = jobs == 1 && events == 1;
+            if !untouched && !encrypt {
+                return Err(Trouble::NotEncrypted(first.to_owned()).into());
+            }
+            let row = keeper.row(first, untouched)?;
             let now = Timestamp::from_system(std::time::SystemTime::now());
             transaction.execute(sql!("seal_key_put"), params![row.key_id, row.proof, now.millis()])?;
             transaction.execute(sql!("key_epoch_next"), [])?;

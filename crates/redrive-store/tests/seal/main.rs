@@ -28,7 +28,7 @@ fn ring(lines: &[&str]) -> Option<KeyRing> {
 
 /// The store with these keys.
 fn open(path: &Path, lines: &[&str]) -> Result<Sqlite, StoreError> {
-    Sqlite::open(path, SqliteOptions { keys: ring(lines), ..SqliteOptions::default() })
+    Sqlite::open(path, SqliteOptions { keys: ring(lines), encrypt: true, ..SqliteOptions::default() })
 }
 
 /// Seals everything anew, so many rows at a time.
