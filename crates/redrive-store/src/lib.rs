@@ -99,6 +99,11 @@ pub trait Housekeeping: Send + Sync {
     /// Where it is, for people; without a password.
     fn location(&self) -> String;
 
+    /// Whether it answers, as far as is known without asking.
+    fn answers(&self) -> bool {
+        true
+    }
+
     /// Counts of everything, from counters.
     fn status(&self, now: Timestamp) -> Answer<'_, StoreStatus>;
 

@@ -1,10 +1,12 @@
 //! `work`: a worker without a server, for the kinds exec and http.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use redrive::engine::{CommandExecutor, Engine, HttpExecutor, Shutdown};
 use redrive_policy::human_duration;
 use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::sleep;
 
 use super::enqueue::{EXEC, HTTP};
 use super::opened;
@@ -27,6 +29,9 @@ pub(super) fn run(args: &WorkArgs, stage: &mut Stage<'_>) -> Result<Exit, Troubl
     Ok(Exit::Done)
 }
 
+/// How often it is looked whether the store answers, to say so.
+const LOOK_AT_STORE: Duration = Duration::from_millis(500);
+
 async fn work(engine: &Engine, args: &WorkArgs, stage: &mut Stage<'_>) -> Result<(), Trouble> {
     let lang = stage.settings.lang;
     let mut signals = Signals::listen().map_err(Trouble::NoRuntime)?;
@@ -48,6 +53,7 @@ async fn work(engine: &Engine, args: &WorkArgs, stage: &mut Stage<'_>) -> Result
         stage.talk.note(&text(lang, "work.begin", &[("queues", &queues), ("n", &args.concurrency)]));
     }
     let shutdown = Shutdown::new();
+    let mut answers = true;
     {
         let working = async {
             if args.until_empty {
@@ -61,6 +67,12 @@ async fn work(engine: &Engine, args: &WorkArgs, stage: &mut Stage<'_>) -> Result
             tokio::select! {
                 biased;
                 Some(attempt) = told.recv() => tell(&attempt, stage),
+                () = sleep(LOOK_AT_STORE) => {
+                    if engine.store().answers() != answers {
+                        answers = !answers;
+                        stage.talk.note(&say(lang, if answers { "work.store-back" } else { "work.store-lost" }));
+                    }
+                }
                 signal = signals.next() => {
                     if signal == SIGINT {
                         stage.talk.after_a_key();

@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,10 @@ use crate::seal::{Keeper, KeyRing};
 const MAX_WEIGHT: usize = 8_192;
 /// The most verbs that may wait; more are refused, so that memory stays bounded.
 const MAX_WAITING: usize = 100_000;
+/// The longest that a group is held back for those who are likely to come: less than what it costs to go without them.
+const LINGER: Duration = Duration::from_micros(300);
+/// After so long nobody is expected back.
+const SOON: Duration = Duration::from_millis(2);
 /// How many groups may be under way at once.
 const WRITERS: usize = 2;
 
@@ -62,6 +66,7 @@ pub(super) struct Handle {
     sender: mpsc::UnboundedSender<Message>,
     waiting: Arc<AtomicUsize>,
     workers: Workers,
+    answers: Arc<AtomicBool>,
 }
 
 /// The workers of this process.
@@ -74,7 +79,12 @@ impl Handle {
         let (opened, told) = oneshot::channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let workers = Workers::default();
-        let shared = Shared { waiting: Arc::clone(&waiting), workers: Arc::clone(&workers) };
+        let answers = Arc::new(AtomicBool::new(true));
+        let shared = Shared {
+            waiting: Arc::clone(&waiting),
+            workers: Arc::clone(&workers),
+            answers: Arc::clone(&answers),
+        };
         let no_thread = |error: std::io::Error| StoreError::from(Trouble::Database(error.to_string()));
         std::thread::Builder::new()
             .name("redrive-postgres".to_owned())
@@ -89,11 +99,16 @@ impl Handle {
             })
             .map_err(no_thread)?;
         let store_id = told.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))?;
-        Ok((Handle { sender, waiting, workers }, store_id))
+        Ok((Handle { sender, waiting, workers, answers }, store_id))
     }
 
     fn workers(&self) -> std::sync::MutexGuard<'_, HashSet<WorkerId>> {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the database answers, as far as is known.
+    pub(super) fn answers(&self) -> bool {
+        self.answers.load(Ordering::Relaxed)
     }
 
     /// A worker of this process has come.
@@ -152,6 +167,7 @@ impl Handle {
 struct Shared {
     waiting: Arc<AtomicUsize>,
     workers: Workers,
+    answers: Arc<AtomicBool>,
 }
 
 /// What everybody on the thread shares.
@@ -171,6 +187,8 @@ pub(super) struct Room {
     pub(super) parked: RefCell<Vec<LeaseCall>>,
     /// Lanes in which nothing was due when we looked, and of which nothing was heard since.
     idle: RefCell<HashSet<i64>>,
+    /// When somebody was answered last, and how many.
+    answered: Cell<(Option<Instant>, usize)>,
     pub(super) next_due: Cell<Option<Instant>>,
     wake_writer: Notify,
     pub(super) wake_watch: Notify,
@@ -278,7 +296,7 @@ async fn open(opening: Opening, shared: Shared) -> Result<Room, StoreError> {
         keeper,
         clock: opening.clock,
         lanes_are_stale: Cell::new(false),
-        pool: Pool::new(opening.address, texts, opening.connections, line),
+        pool: Pool::new(opening.address, texts, opening.connections, line, shared.answers),
         last: RefCell::default(),
         doubts: Cell::new(false),
         store_id,
@@ -286,6 +304,7 @@ async fn open(opening: Opening, shared: Shared) -> Result<Room, StoreError> {
         parked: RefCell::default(),
         idle: RefCell::default(),
         next_due: Cell::new(None),
+        answered: Cell::new((None, 0)),
         wake_writer: Notify::new(),
         wake_watch: Notify::new(),
         wake_herald: Notify::new(),
@@ -350,6 +369,7 @@ impl Room {
     /// One writer: takes what waits, and does it.
     async fn write(self: Rc<Room>) {
         loop {
+            self.gather().await;
             let Some(group) = self.next_group() else {
                 if self.closing.get() {
                     return;
@@ -360,6 +380,21 @@ impl Room {
             let busy = self.busy();
             self.serve_group(group).await;
             drop(busy);
+        }
+    }
+
+    /// Whoever was just answered is likely to come back at once, and one transaction for all of them is cheaper than several. A
+    /// timer is too coarse for so short a wait: others on this thread have their turns instead.
+    async fn gather(&self) {
+        let (at, answered) = self.answered.get();
+        let began = Instant::now();
+        while at.is_some_and(|at| at.elapsed() < SOON)
+            && !self.hot.borrow().is_empty()
+            && self.hot.borrow().len() < answered
+            && began.elapsed() < LINGER
+            && !self.closing.get()
+        {
+            tokio::task::yield_now().await;
         }
     }
 
@@ -458,6 +493,7 @@ impl Room {
             }
         }
         let now = Instant::now();
+        self.answered.set((Some(now), group.enqueues.len() + group.settles.len()));
         for op in group.into_ops() {
             match op {
                 Op::Lease(call) if call.leased.is_empty() && call.until > now && !call.abandoned() => {

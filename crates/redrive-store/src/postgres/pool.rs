@@ -3,6 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -21,16 +23,24 @@ pub(super) struct Pool {
     free: RefCell<Vec<Line>>,
     permits: Semaphore,
     down_since: Cell<Option<Instant>>,
+    answers: Arc<AtomicBool>,
 }
 
 impl Pool {
-    pub(super) fn new(address: Address, texts: Rc<Texts>, most: usize, first: Line) -> Pool {
+    pub(super) fn new(
+        address: Address,
+        texts: Rc<Texts>,
+        most: usize,
+        first: Line,
+        answers: Arc<AtomicBool>,
+    ) -> Pool {
         Pool {
             address,
             texts,
             free: RefCell::new(vec![first]),
             permits: Semaphore::new(most.max(1)),
             down_since: Cell::new(None),
+            answers,
         }
     }
 
@@ -67,6 +77,7 @@ impl Pool {
 
     /// It answers, or it does not.
     pub(super) fn note(&self, works: bool) {
+        self.answers.store(works, Ordering::Relaxed);
         if works {
             self.down_since.set(None);
         } else if self.down_since.get().is_none() {

@@ -235,6 +235,10 @@ impl Housekeeping for Postgres {
         self.location.clone()
     }
 
+    fn answers(&self) -> bool {
+        self.desk.answers()
+    }
+
     fn status(&self, now: Timestamp) -> Answer<'_, StoreStatus> {
         Box::pin(self.read(status::StatusOf { now: self.time(now) }))
     }
