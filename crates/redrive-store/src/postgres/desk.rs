@@ -384,14 +384,17 @@ impl Room {
     }
 
     /// Whoever was just answered is likely to come back at once, and one transaction for all of them is cheaper than several. A
-    /// timer is too coarse for so short a wait: others on this thread have their turns instead.
+    /// timer is too coarse for so short a wait: others on this thread have their turns instead. A worker is not kept waiting: its
+    /// slots stand empty meanwhile.
     async fn gather(&self) {
         let (at, answered) = self.answered.get();
         let began = Instant::now();
+        let only_new = || self.hot.borrow().iter().all(|op| matches!(op, Op::Enqueue(_)));
         while at.is_some_and(|at| at.elapsed() < SOON)
             && !self.hot.borrow().is_empty()
             && self.hot.borrow().len() < answered
             && began.elapsed() < LINGER
+            && only_new()
             && !self.closing.get()
         {
             tokio::task::yield_now().await;
@@ -493,7 +496,7 @@ impl Room {
             }
         }
         let now = Instant::now();
-        self.answered.set((Some(now), group.enqueues.len() + group.settles.len()));
+        self.answered.set((Some(now), group.enqueues.len()));
         for op in group.into_ops() {
             match op {
                 Op::Lease(call) if call.leased.is_empty() && call.until > now && !call.abandoned() => {

@@ -7,9 +7,9 @@ WITH RECURSIVE ranks AS (
     SELECT k.lane_id, (SELECT min(r.rank) FROM redrive.ready r WHERE r.lane_id = k.lane_id AND r.rank > k.rank)
     FROM ranks k WHERE k.rank IS NOT NULL
 ), due AS MATERIALIZED (
-    SELECT d.lane_id, d.rank, d.run_at, d.job_id
+    SELECT d.place
     FROM ranks k CROSS JOIN LATERAL (
-        SELECT r.lane_id, r.rank, r.run_at, r.job_id FROM redrive.ready r
+        SELECT r.ctid AS place, r.rank, r.run_at, r.job_id FROM redrive.ready r
         WHERE r.lane_id = k.lane_id AND r.rank = k.rank AND r.run_at <= coalesce($3, redrive.now_ms())
         ORDER BY r.run_at, r.job_id LIMIT $2 FOR UPDATE SKIP LOCKED
     ) d
@@ -17,8 +17,8 @@ WITH RECURSIVE ranks AS (
       AND NOT EXISTS (SELECT 1 FROM redrive.moving m WHERE m.state = 'draining' AND m.until > redrive.now_ms())
     ORDER BY d.rank, d.run_at, d.job_id LIMIT $2
 ), taken AS (
-    DELETE FROM redrive.ready r USING due d
-    WHERE r.lane_id = d.lane_id AND r.rank = d.rank AND r.run_at = d.run_at AND r.job_id = d.job_id
+    -- By the place where each row lies, which does not change while it is locked.
+    DELETE FROM redrive.ready r WHERE r.ctid = ANY (ARRAY(SELECT d.place FROM due d))
     RETURNING r.lane_id, r.rank, r.run_at, r.job_id
 )
 SELECT j.payload, j.enqueued_at, j.rank, j.source_id, j.event, j.policy, j.overrides, j.caller_id, j.idempotency_key,

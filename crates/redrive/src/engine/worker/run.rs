@@ -156,10 +156,10 @@ impl<'a> Run<'a> {
         loop {
             let asked: usize = leasing.iter().map(|asking| asking.max).sum();
             let free = plan.concurrency.saturating_sub(self.slots.len() + asked);
-            // A second request does not wait for the first one's answer, once it is worth its way.
+            // Another request does not wait for the first one's answer, once it is worth its way.
             let worth_it = match leasing.len() {
                 0 => free > 0,
-                1 => free >= plan.concurrency.div_ceil(4) && free > 1,
+                1 | 2 => free > 1 && free >= plan.concurrency.div_ceil(8),
                 _ => false,
             };
             if self.stage == Stage::Working && worth_it && !troubled && !self.reached {
