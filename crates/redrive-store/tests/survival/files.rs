@@ -11,7 +11,7 @@ use redrive_store::{
 use crate::given::{Hand, at, job};
 
 const FOUND: SqliteOptions =
-    SqliteOptions { create: false, durability: redrive_store::Durability::Full, keys: None };
+    SqliteOptions { create: false, durability: redrive_store::Durability::Full, keys: None, encrypt: false };
 
 fn open(path: &Path) -> Result<Sqlite, StoreError> {
     Sqlite::open(path, SqliteOptions::default())
