@@ -38,7 +38,7 @@ pub(crate) fn whole(to: &Path, write: &dyn Fn(&Path) -> Result<(), StoreError>) 
         sync(folder_of(to))
     });
     // What is left of it is in nobody's way, and half a copy is worse than none.
-    for suffix in ["", "-wal", "-shm"] {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut path = partial.as_os_str().to_owned();
         path.push(suffix);
         let _removed = std::fs::remove_file(path);
@@ -66,4 +66,42 @@ fn write(store: &Path, to: &Path) -> Result<(), StoreError> {
         .ok_or_else(|| Trouble::Open { path: to.to_owned(), why: "its name is not UTF-8".to_owned() })?;
     connection.execute("VACUUM INTO ?1", [name])?;
     sync(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    /// Reliability row 1: whoever is killed while a copy is written leaves nothing under its name; what was there stays.
+    #[test]
+    fn a_copy_has_its_name_only_when_it_is_whole() {
+        let home = tempfile::tempdir().unwrap();
+        let to = home.path().join("copy.db");
+        let bytes =
+            |path: &Path| std::fs::write(path, "whole").map_err(|error| Trouble::Broken(error.to_string()));
+        whole(&to, &|partial| {
+            assert!(!to.exists() && partial.exists(), "its name is free while it is written");
+            Ok(bytes(partial)?)
+        })
+        .unwrap();
+        assert_eq!((std::fs::read_to_string(&to).unwrap().as_str(), names(home.path()).len()), ("whole", 1));
+        assert!(whole(&to, &|_| Ok(())).is_err(), "what is there is not replaced");
+
+        let late = home.path().join("late.db");
+        let taken = whole(&late, &|partial| {
+            std::fs::write(&late, "theirs").unwrap();
+            Ok(bytes(partial)?)
+        });
+        assert!(taken.is_err());
+        assert_eq!(std::fs::read_to_string(&late).unwrap(), "theirs", "whoever was first keeps the place");
+
+        let failed = home.path().join("failed.db");
+        assert!(whole(&failed, &|_| Err(Trouble::Full.into())).is_err());
+        assert!(!failed.exists() && names(home.path()).len() == 2, "{:?}", names(home.path()));
+    }
 }
