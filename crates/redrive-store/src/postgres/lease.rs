@@ -11,6 +11,7 @@ use super::fault::Fault;
 use super::job::exactly;
 use super::leasable::{self, Leasable};
 use super::line::{args, column};
+use super::take::flags;
 use super::texts::sql;
 use super::tx::Tx;
 use super::verb::Verb;
@@ -22,11 +23,6 @@ use crate::row::EventRow;
 use crate::seal::Cell;
 use crate::settle::Ending;
 use crate::time::{Timestamp, whole_millis as millis};
-
-/// What a lease row remembers about its job.
-const HAS_UNIQUE_KEY: i64 = 1;
-const HAS_PROGRESS: i64 = 2;
-const HAS_CALLER: i64 = 4;
 
 /// What expired before that is not believed at once: the reapers of living workers look every second.
 const LONG_AGO: Duration = Duration::from_mins(10);
@@ -175,9 +171,7 @@ impl SeizeExpired {
         let claim = standing.leased(false);
         leased.token.fence = claim.standing.fence;
         leased.expires_at = now.after(self.lease_for);
-        let flags = if leased.job.unique_key.is_some() { HAS_UNIQUE_KEY } else { 0 }
-            | if has_progress { HAS_PROGRESS } else { 0 }
-            | if leased.job.caller_id.is_some() { HAS_CALLER } else { 0 };
+        let flags = flags(&leased, has_progress);
         tx.batch.lease(LeaseRow {
             job_id: leased.token.job.0,
             lane_id,

@@ -15,7 +15,7 @@ use super::texts::sql;
 use super::tx::{Clock, Tx};
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId};
-use crate::lease::Renewal;
+use crate::lease::{LeasedJob, Renewal};
 use crate::protocol::{Claim, Standing};
 use crate::row::EventRow;
 use crate::time::{Timestamp, whole_millis};
@@ -175,9 +175,7 @@ fn lease_one(tx: &mut Tx<'_>, call: &mut LeaseCall, leasable: Leasable) -> Resul
         );
         leased.event = EventSeq(tx.batch.event(now, row)?);
     }
-    let flags = if leased.job.unique_key.is_some() { HAS_UNIQUE_KEY } else { 0 }
-        | if has_progress { HAS_PROGRESS } else { 0 }
-        | if leased.job.caller_id.is_some() { HAS_CALLER } else { 0 };
+    let flags = flags(&leased, has_progress);
     tx.batch.lease(LeaseRow {
         job_id: leased.token.job.0,
         lane_id,
@@ -197,6 +195,16 @@ fn lease_one(tx: &mut Tx<'_>, call: &mut LeaseCall, leasable: Leasable) -> Resul
     tx.batch.count(lane_id, |delta| delta.leased += 1);
     call.leased.push(leased);
     Ok(())
+}
+
+/// What the lease row of this job remembers about it.
+pub(super) fn flags(leased: &LeasedJob, has_progress: bool) -> i64 {
+    let remembered = [
+        (leased.job.unique_key.is_some(), HAS_UNIQUE_KEY),
+        (has_progress, HAS_PROGRESS),
+        (leased.job.caller_id.is_some(), HAS_CALLER),
+    ];
+    remembered.into_iter().filter(|(holds, _)| *holds).map(|(_, flag)| flag).sum()
 }
 
 fn begun_row(
