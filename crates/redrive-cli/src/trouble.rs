@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use redrive::BadCall;
 use redrive::engine::EngineError;
-use redrive_policy::{ConfigError, Lang};
+use redrive_policy::{ConfigError, Lang, nearest};
 use redrive_store::{KeyTrouble, LineTrouble, Refusal, StoreError, Trouble as StoreTrouble};
 
 use crate::exit::Exit;
-use crate::nearest::nearest;
+
 use crate::secret;
 use crate::text::{say, text};
 

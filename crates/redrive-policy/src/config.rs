@@ -29,7 +29,6 @@ mod read_policy;
 mod read_rules;
 mod schema;
 mod shape;
-mod suggest;
 mod task;
 mod words;
 mod write;

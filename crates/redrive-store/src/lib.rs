@@ -10,6 +10,7 @@ mod copy;
 mod dead_letter;
 mod error;
 mod event;
+pub mod filter;
 mod id;
 mod job;
 mod lease;

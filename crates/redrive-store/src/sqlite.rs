@@ -36,6 +36,7 @@ use rusqlite::ErrorCode;
 #[cfg(feature = "postgres")]
 #[cfg(feature = "postgres")]
 pub(crate) use backup::{sync, whole};
+#[cfg(feature = "postgres")]
 pub(crate) use copy::SqliteEnd;
 
 use crate::dead_letter::{DeadLetter, DeadLetters, LetterFilter, Redriven};

@@ -6,12 +6,12 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use redrive_policy::{Cause, CauseSet, CurveKind, Factor, Jitter, Lang, Multiplier, human_duration};
+use redrive_policy::{Cause, CauseSet, CurveKind, Factor, Jitter, Lang, Multiplier, human_duration, nearest};
 
 use redrive_store::{EventSeq, EventStatus, JobId, MAX_NAME_BYTES, PRIORITIES, Timestamp};
 
 use super::{MAX_COUNT, MAX_LIMIT, MAX_SLOTS};
-use crate::nearest::nearest;
+
 use crate::text::{say, text};
 
 /// The longest duration that can be read, in whole days: nanoseconds are counted in 64 bits.
