@@ -23,6 +23,7 @@ mod leasable;
 mod lease;
 mod line;
 mod memory;
+mod mend;
 mod migrate;
 mod open;
 mod operation;

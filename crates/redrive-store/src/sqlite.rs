@@ -13,6 +13,7 @@ mod dead_letter;
 mod event;
 mod job;
 mod lease;
+mod mend;
 mod migrate;
 mod moved;
 mod open;
@@ -39,7 +40,9 @@ pub(crate) use backup::{sync, whole};
 #[cfg(feature = "postgres")]
 pub(crate) use copy::SqliteEnd;
 
-use crate::dead_letter::{DeadLetter, DeadLetters, LetterFilter, Redriven};
+use crate::dead_letter::{
+    DeadLetter, DeadLetters, Edited, Heads, ImportedLetter, LetterFilter, PayloadVersion, Redriven,
+};
 use crate::error::{StoreError, Trouble};
 use crate::event::{Aside, Event, EventFilter, EventId, Events, ImportedEvent, NewEvent, Scrap};
 use crate::id::{EventSeq, JobId, WorkerId};
@@ -49,7 +52,7 @@ use crate::seal::{Keeper, KeyRing};
 use crate::settle::{Settled, Settlement};
 use crate::status::StoreStatus;
 use crate::time::{Timestamp, whole_millis as millis};
-use crate::worker::{WorkerPresence, Workers};
+use crate::worker::{Takes, WorkerPresence, Workers};
 use crate::{Answer, CheckReport, Housekeeping, Pruned, Resealed};
 
 use batch::{Batch, Memory};
@@ -355,6 +358,36 @@ impl DeadLetters for Sqlite {
             self.write(move |batch| dead_letter::redrive(batch, now, &ids, event_type)).await
         })
     }
+
+    fn letter_heads(&self, _: LetterFilter, _: u32, _: u32) -> Answer<'_, Heads> {
+        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
+    }
+
+    fn count_letters(&self, _: LetterFilter) -> Answer<'_, u64> {
+        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
+    }
+
+    fn edit_payload(&self, _: Timestamp, _: JobId, _: u32, _: Vec<u8>, _: String) -> Answer<'_, Edited> {
+        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
+    }
+
+    fn payload_versions(&self, _: JobId) -> Answer<'_, Vec<PayloadVersion>> {
+        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
+    }
+
+    fn discard(
+        &self,
+        _: Timestamp,
+        _: Vec<JobId>,
+        _: &'static str,
+        _: Option<String>,
+    ) -> Answer<'_, Vec<bool>> {
+        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
+    }
+
+    fn import_letters(&self, _: Timestamp, _: Vec<ImportedLetter>) -> Answer<'_, Vec<Enqueued>> {
+        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
+    }
 }
 
 impl Events for Sqlite {
@@ -411,6 +444,10 @@ impl Workers for Sqlite {
         }))
     }
 
+    fn takes(&self, _: WorkerId, _: Takes) -> Answer<'_, ()> {
+        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
+    }
+
     fn unregister(&self, _: Timestamp, worker: WorkerId) -> Answer<'_, ()> {
         Box::pin(self.write(move |batch| lease::unregister(batch, worker)))
     }
@@ -424,6 +461,7 @@ impl Workers for Sqlite {
                     started_at: Timestamp::from_millis(row.get(2)?),
                     seen_at: Timestamp::from_millis(row.get(3)?),
                     expires_at: Timestamp::from_millis(row.get(4)?),
+                    takes: None,
                 })
             })
         }))

@@ -5,7 +5,7 @@ use std::fmt;
 
 use redrive_policy::{Cause, Class};
 
-use crate::dead_letter::DeadLetter;
+use crate::dead_letter::LetterHead;
 use crate::event::{Event, EventStatus};
 use crate::id::JobId;
 use crate::settle::LetterReason;
@@ -163,8 +163,6 @@ fields! {
         Age = "age": ValueKind::Length,
         /// When it died.
         Died = "died": ValueKind::Moment,
-        /// When it was first enqueued.
-        Enqueued = "enqueued": ValueKind::Moment,
     }
 }
 
@@ -212,7 +210,7 @@ fields! {
     }
 }
 
-impl Fields<LetterField> for DeadLetter {
+impl Fields<LetterField> for LetterHead {
     fn fact(&self, field: LetterField) -> Fact<'_> {
         match field {
             LetterField::Id => Fact::Id(self.id),
@@ -231,7 +229,6 @@ impl Fields<LetterField> for DeadLetter {
             LetterField::Retries => Fact::Number(self.retries.into()),
             LetterField::Redrives => Fact::Number(self.redrives.into()),
             LetterField::Age | LetterField::Died => Fact::Moment(self.died_at),
-            LetterField::Enqueued => Fact::Moment(self.enqueued_at),
         }
     }
 }

@@ -3,15 +3,19 @@
 //! Taken from the top-level conjunction. A condition that says less than the filter (or none at all) makes
 //! [`Narrowed::is_whole`] false: then every row that passes is judged again by the filter itself.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use redrive_policy::{Cause, CauseSet, Class};
 
 use super::expr::{Comparison, Expr, Test, Value};
 use super::field::Field;
+use super::{EventField, Filter, LetterField};
+use crate::dead_letter::{LetterFilter, LetterTest};
 use crate::event::{EventFilter, EventStatus};
 use crate::id::JobId;
+use crate::settle::LetterReason;
 use crate::time::Timestamp;
-
-use super::{EventField, Filter};
 
 /// Conditions on single fields that must all hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,6 +139,75 @@ fn one_of(values: &[&Value]) -> Option<Within> {
     }
 }
 
+impl Filter<LetterField> {
+    /// The letters that it asks for: what the store can look for by itself, and a test for the rest if there is any.
+    ///
+    /// ```
+    /// use redrive_store::Timestamp;
+    /// use redrive_store::filter::{Filter, LetterField};
+    ///
+    /// let filter: Filter<LetterField> = "queue=mail and error~timeout".parse().unwrap();
+    /// let letters = filter.letters(Timestamp::default());
+    /// assert_eq!(letters.queue.as_deref(), Some("mail"));
+    /// assert!(letters.only.is_some());
+    /// ```
+    pub fn letters(&self, now: Timestamp) -> LetterFilter {
+        let narrowed = self.narrowed(now);
+        let (mut filter, mut is_whole) = (LetterFilter::default(), narrowed.is_whole);
+        for (field, within) in narrowed.conditions {
+            is_whole &= letters_within(&mut filter, field, within);
+        }
+        if !is_whole {
+            let judge = self.clone();
+            filter.only = Some(LetterTest(Arc::new(move |head| judge.matches(head, now))));
+        }
+        filter
+    }
+}
+
+/// Adds a condition to what the store looks for; answers whether it could.
+fn letters_within(filter: &mut LetterFilter, field: LetterField, within: Within) -> bool {
+    match (field, within) {
+        (LetterField::Id, Within::Ids(ids)) => {
+            let free = filter.ids.is_none();
+            if free {
+                filter.ids = Some(ids);
+            }
+            free
+        }
+        (LetterField::Queue, Within::Texts(names)) => only_one(&mut filter.queue, names),
+        (LetterField::Kind, Within::Texts(names)) => only_one(&mut filter.kind, names),
+        (LetterField::CallerId, Within::Texts(names)) => only_one(&mut filter.caller_id, names),
+        (LetterField::Reason, Within::Texts(names)) => only_one(
+            &mut filter.reason,
+            names.iter().filter_map(|name| LetterReason::from_name(name)).collect(),
+        ),
+        (LetterField::Cause, Within::Texts(names)) => {
+            only(&mut filter.causes, names.iter().filter_map(|name| name.parse::<Cause>().ok()).collect())
+        }
+        (LetterField::Class, Within::Texts(names)) => {
+            let classes = names.iter().filter_map(|name| name.parse::<Class>().ok());
+            let causes = classes.map(CauseSet::of_class).fold(CauseSet::NONE, CauseSet::union);
+            only(&mut filter.causes, causes.iter().collect())
+        }
+        (LetterField::Group, Within::Prefix(begin)) => only_one(&mut filter.fingerprint_prefix, vec![begin]),
+        (LetterField::Age | LetterField::Died, Within::Period { from, until }) => {
+            filter.since = filter.since.max(from);
+            filter.before = earlier(filter.before, until);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The earlier of two ends, of which neither may be there.
+fn earlier(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
 impl Filter<EventField> {
     /// What the store can look for by itself, and whether that is all: if not, each event is to be judged again.
     pub fn events(&self, now: Timestamp) -> (EventFilter, bool) {
@@ -163,10 +236,7 @@ fn push_down(filter: &mut EventFilter, field: EventField, within: Within) -> boo
         (EventField::Job, Within::Ids(ids)) => only_one(&mut filter.job, ids),
         (EventField::Age | EventField::At, Within::Period { from, until }) => {
             filter.since = filter.since.max(from);
-            filter.until = match (filter.until, until) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            };
+            filter.until = earlier(filter.until, until);
             true
         }
         _ => false,

@@ -7,7 +7,9 @@ use super::operation::{Call, Heartbeat, LeaseAnswer, LeaseCall, Op};
 use super::tx::Clock;
 use super::verb::{Answered, Question, Verb, question, verb};
 use super::{Postgres, check, dead_letter, event, housekeeping, job, lease, reseal, status, worker};
-use crate::dead_letter::{DeadLetter, DeadLetters, LetterFilter, Redriven};
+use crate::dead_letter::{
+    DeadLetter, DeadLetters, Edited, Heads, ImportedLetter, LetterFilter, PayloadVersion, Redriven,
+};
 use crate::error::{StoreError, Trouble};
 use crate::event::{Aside, Event, EventFilter, EventId, Events, ImportedEvent, NewEvent, Scrap};
 use crate::id::{EventSeq, JobId, WorkerId};
@@ -16,7 +18,7 @@ use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized}
 use crate::settle::{Settled, Settlement};
 use crate::status::StoreStatus;
 use crate::time::Timestamp;
-use crate::worker::{WorkerPresence, Workers};
+use crate::worker::{Takes, WorkerPresence, Workers};
 use crate::{Answer, CheckReport, Housekeeping, Pruned, Resealed};
 
 /// How often the stream is looked at for whoever follows it.
@@ -150,6 +152,36 @@ impl DeadLetters for Postgres {
             self.write(dead_letter::Redrive { now, ids, event_type }).await
         })
     }
+
+    fn letter_heads(&self, _: LetterFilter, _: u32, _: u32) -> Answer<'_, Heads> {
+        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
+    }
+
+    fn count_letters(&self, _: LetterFilter) -> Answer<'_, u64> {
+        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
+    }
+
+    fn edit_payload(&self, _: Timestamp, _: JobId, _: u32, _: Vec<u8>, _: String) -> Answer<'_, Edited> {
+        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
+    }
+
+    fn payload_versions(&self, _: JobId) -> Answer<'_, Vec<PayloadVersion>> {
+        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
+    }
+
+    fn discard(
+        &self,
+        _: Timestamp,
+        _: Vec<JobId>,
+        _: &'static str,
+        _: Option<String>,
+    ) -> Answer<'_, Vec<bool>> {
+        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
+    }
+
+    fn import_letters(&self, _: Timestamp, _: Vec<ImportedLetter>) -> Answer<'_, Vec<Enqueued>> {
+        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
+    }
 }
 
 impl Events for Postgres {
@@ -212,6 +244,10 @@ impl Workers for Postgres {
             self.desk.came(worker);
             Ok(worker)
         })
+    }
+
+    fn takes(&self, _: WorkerId, _: Takes) -> Answer<'_, ()> {
+        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
     }
 
     fn unregister(&self, _: Timestamp, worker: WorkerId) -> Answer<'_, ()> {

@@ -52,6 +52,7 @@ impl Question for WorkersOf {
                 started_at: Timestamp::from_millis(column(row, 2)?),
                 seen_at: Timestamp::from_millis(column(row, 3)?),
                 expires_at: Timestamp::from_millis(column(row, 4)?),
+                takes: None,
             })
         };
         line.all(sql!("worker_list"), args![self.now]).await?.iter().map(read).collect()
