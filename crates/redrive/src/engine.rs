@@ -26,8 +26,10 @@ mod maintenance;
 mod overrides;
 mod policies;
 mod redrive;
+mod search;
 mod settle;
 mod shutdown;
+mod trace;
 mod worker;
 
 use std::fmt;
@@ -64,7 +66,9 @@ pub use inline::InlineRetry;
 pub use maintenance::Maintained;
 pub use overrides::{overrides_from_json, overrides_to_json};
 pub use redrive::RetryNow;
+pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
+pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};
 pub use worker::{Worker, WorkerBuilder, WorkerReport};
 
 /// The engine on one store. Cheap to clone; every clone is the same engine.

@@ -152,8 +152,13 @@ impl Filter<LetterField> {
     /// assert!(letters.only.is_some());
     /// ```
     pub fn letters(&self, now: Timestamp) -> LetterFilter {
+        self.letters_among(LetterFilter::default(), now)
+    }
+
+    /// As [`Filter::letters`], of those that are asked for already. A test among those is replaced.
+    pub fn letters_among(&self, mut filter: LetterFilter, now: Timestamp) -> LetterFilter {
         let narrowed = self.narrowed(now);
-        let (mut filter, mut is_whole) = (LetterFilter::default(), narrowed.is_whole);
+        let mut is_whole = narrowed.is_whole;
         for (field, within) in narrowed.conditions {
             is_whole &= letters_within(&mut filter, field, within);
         }
@@ -209,14 +214,15 @@ fn earlier(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
 }
 
 impl Filter<EventField> {
-    /// What the store can look for by itself, and whether that is all: if not, each event is to be judged again.
-    pub fn events(&self, now: Timestamp) -> (EventFilter, bool) {
+    /// Adds to what is asked for already what the store can look for by itself. Answers whether that is all: if not, each
+    /// event is to be judged again.
+    pub fn narrow(&self, filter: &mut EventFilter, now: Timestamp) -> bool {
         let narrowed = self.narrowed(now);
-        let (mut filter, mut is_whole) = (EventFilter::default(), narrowed.is_whole);
+        let mut is_whole = narrowed.is_whole;
         for (field, within) in narrowed.conditions {
-            is_whole &= push_down(&mut filter, field, within);
+            is_whole &= push_down(filter, field, within);
         }
-        (filter, is_whole)
+        is_whole
     }
 }
 

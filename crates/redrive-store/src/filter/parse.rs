@@ -44,6 +44,37 @@ struct Written {
     span: Range<usize>,
 }
 
+/// What may stand without quotes.
+#[derive(Clone, Copy)]
+enum Bare {
+    /// Ends with a blank, a comma, a quote or a parenthesis.
+    Word,
+    /// Has commas and parentheses of its own; it ends with a blank, or with a parenthesis that it has not opened.
+    Pattern,
+}
+
+impl Bare {
+    /// Where it ends that begins here.
+    fn end(self, rest: &str) -> usize {
+        let mut open = 0_usize;
+        let ends = |c: char| match (self, c) {
+            (_, c) if c.is_whitespace() => true,
+            (Bare::Word, '(' | ')' | ',' | '"' | '\'') => true,
+            (Bare::Pattern, '(') => {
+                open += 1;
+                false
+            }
+            (Bare::Pattern, ')') if open == 0 => true,
+            (Bare::Pattern, ')') => {
+                open -= 1;
+                false
+            }
+            _ => false,
+        };
+        rest.find(ends).unwrap_or(rest.len())
+    }
+}
+
 impl<'a, F: Field> Parser<'a, F> {
     /// `term or term or …`
     fn any(&mut self) -> Result<Expr<F>, FilterError> {
@@ -121,12 +152,12 @@ impl<'a, F: Field> Parser<'a, F> {
             ">" => Comparison::More,
             ">=" => Comparison::AtLeast,
             sign => {
-                let pattern = pattern(self.value()?)?;
+                let pattern = pattern(self.value(Bare::Pattern)?)?;
                 let test = if sign == "~" { Test::Matches(pattern) } else { Test::Differs(pattern) };
                 return Ok(Expr::Is(field, test));
             }
         };
-        let written = self.value()?;
+        let written = self.value(Bare::Word)?;
         Ok(Expr::Is(field, Test::Compare(comparison, value_of(field, &written)?)))
     }
 
@@ -166,7 +197,7 @@ impl<'a, F: Field> Parser<'a, F> {
         }
         let mut values = Vec::new();
         loop {
-            let written = self.value()?;
+            let written = self.value(Bare::Word)?;
             values.push(value_of(field, &written)?);
             if self.sign(")") {
                 return Ok(values);
@@ -177,16 +208,15 @@ impl<'a, F: Field> Parser<'a, F> {
         }
     }
 
-    /// A value: in quotes, or bare up to a blank, a comma or a parenthesis.
-    fn value(&mut self) -> Result<Written, FilterError> {
+    /// A value: in quotes, or bare up to where such a thing ends.
+    fn value(&mut self, bare: Bare) -> Result<Written, FilterError> {
         let begun_at = self.skip_blanks();
         let rest = self.rest();
         let Some(first) = rest.chars().next() else { return Err(self.expected(Expected::Value)) };
         if matches!(first, '"' | '\'') {
             return self.quoted(first);
         }
-        let ends = |c: char| c.is_whitespace() || matches!(c, '(' | ')' | ',' | '"' | '\'');
-        let bare = &rest[..rest.find(ends).unwrap_or(rest.len())];
+        let bare = &rest[..bare.end(rest)];
         let is_keyword = KEYWORDS.iter().any(|word| word.eq_ignore_ascii_case(bare));
         if bare.is_empty() || is_keyword || bare.starts_with(['=', '!', '~', '<', '>']) {
             return Err(self.expected(Expected::Value));

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::expr::{Comparison, Expr, Moment, Pattern, Precision, Test, Value};
 use super::*;
 use crate::dead_letter::{LetterFilter, LetterHead};
-use crate::event::{Event, EventStatus};
+use crate::event::{Event, EventFilter, EventStatus};
 use crate::id::{EventSeq, JobId};
 use crate::settle::LetterReason;
 
@@ -71,6 +71,7 @@ fn what_is_asked_is_what_is_found() {
         ("queue not in (sms, mail)", false),
         (r#"error~"timeout.*\(接続\)""#, true),
         ("error ~ '^timeout' and error !~ refused", true),
+        ("(error~(smtp|imap)) and error~t(im)+e{1,2}", true),
         ("cause=network or queue=mail and attempts>3", true),
         ("(cause=network or queue=mail) and attempts>4", false),
         ("id=job_17 and id>=17 and id<18", true),
@@ -205,7 +206,7 @@ fn events_are_asked_in_the_same_language() {
     ] {
         let filter: Filter<EventField> = text.parse().unwrap();
         assert_eq!(filter.matches(&event(), now()), found, "{text}");
-        assert_eq!(filter.events(now()).1, whole, "{text}");
+        assert_eq!(filter.narrow(&mut EventFilter::default(), now()), whole, "{text}");
     }
 }
 

@@ -10,6 +10,8 @@ mod limits;
 mod losing;
 mod policy;
 mod reaper;
+mod search;
 mod secrets;
 mod support;
+mod trace;
 mod work;
