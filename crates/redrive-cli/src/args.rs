@@ -30,8 +30,10 @@ pub(crate) const MAX_LIMIT: u64 = 10_000;
 pub(crate) const MAX_SLOTS: usize = 1_024;
 
 /// Flags that every command knows, before or after its name.
-pub(crate) const GLOBAL_FLAGS: &[&str] =
-    &["store", "key_file", "config", "plain", "json", "lang", "color", "quiet", "verbose", "help", "version"];
+pub(crate) const GLOBAL_FLAGS: &[&str] = &[
+    "store", "key_file", "config", "plain", "json", "lang", "color", "quiet", "verbose", "absolute", "help",
+    "version",
+];
 
 #[derive(Debug, Parser)]
 #[command(
@@ -71,6 +73,8 @@ pub(crate) struct GlobalArgs {
     pub(crate) quiet: bool,
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
+    #[arg(long, global = true)]
+    pub(crate) absolute: bool,
     #[arg(short, long, global = true, action = ArgAction::Help)]
     pub(crate) help: Option<bool>,
     #[arg(short = 'V', long, action = ArgAction::Version)]

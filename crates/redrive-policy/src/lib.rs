@@ -40,7 +40,7 @@ pub use backoff::{
 pub use cause::{Cause, CauseSet, Class, ErrorCategory, FailureType, UnknownName};
 pub use classify::{Classifier, Explanation, RuleError, RuleSpec, TEXT_BOUND, UserRule};
 pub use config::{
-    Config, ConfigError, Expected, Format, Problem, ProblemKind, RecoverySettings, Settings,
+    AutoRedrive, Config, ConfigError, Expected, Format, Problem, ProblemKind, RecoverySettings, Settings,
     TaskRetryOverride, ValueType, policy_from_json, policy_to_json,
 };
 pub use decide::{

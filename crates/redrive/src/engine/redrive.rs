@@ -1,7 +1,18 @@
 //! Putting work back: letters that somebody has fixed, and jobs that somebody will not wait for.
 
+mod canary;
+mod drive;
+mod plan;
+mod preview;
+
 use redrive_policy::{Cause, Class};
-use redrive_store::{DeadLetter, JobId, JobState, LetterFilter, Redriven, RunNow};
+use redrive_store::filter::{Filter, LetterField};
+use redrive_store::{DeadLetter, JobId, JobState, LetterFilter, Redriven, RunNow, Timestamp};
+
+pub use canary::{Canary, EndedWhy, Tally, step_size};
+pub use drive::Turn;
+pub use plan::{MOST_IDS, RedrivePlan, RedriveRequest, RedriveRun, Which, parse_rate};
+pub use preview::{RedrivePreview, Would};
 
 use super::settle::bounded_why;
 use super::{Engine, EngineError};
@@ -99,6 +110,11 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// The letters that a filter asks for, whose ages are counted up to then.
+    pub fn letters_where(&self, text: &str, as_of: Timestamp) -> Result<LetterFilter, EngineError> {
+        Ok(text.parse::<Filter<LetterField>>()?.letters(as_of))
     }
 
     /// The letter of that job, if it is one.
