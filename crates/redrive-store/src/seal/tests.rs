@@ -12,6 +12,8 @@ const CELLS: [Cell; 11] = [
     Cell::LetterMessage,
     Cell::LetterContext,
     Cell::LetterReport,
+    Cell::GroupSample,
+    Cell::VersionPayload,
     Cell::EventDetail,
     Cell::AsideWhy,
     Cell::AsideText,
