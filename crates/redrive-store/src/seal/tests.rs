@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const CELLS: [Cell; 11] = [
+const CELLS: [Cell; 13] = [
     Cell::JobPayload,
     Cell::JobOverrides,
     Cell::ProgressHint,
