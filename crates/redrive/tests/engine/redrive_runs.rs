@@ -164,9 +164,11 @@ fn a_new_kind_of_failure_stops_a_canary() {
         place.work(|_| Ok(())).await;
         place.drive_on(id).await;
         place
-            .work(|number| {
-                if number == 20 { Err(fail(Cause::ValidationError, "no column amount")) } else { Ok(()) }
-            })
+            .work(
+                |number| {
+                    if number == 20 { Err(fail(Cause::ValidationError, "no column amount")) } else { Ok(()) }
+                },
+            )
             .await;
         let turn = place.drive_on(id).await;
         assert_eq!((turn.run.state, turn.run.moved), (RunState::Stopped, 41));
@@ -283,7 +285,11 @@ fn a_rule_recovers_what_has_healed_and_reports_the_rest() {
         place.letters(3, Cause::ValidationError, "no amount").await;
         let worker = place.engine.worker().handle("call", |_: u64, _| async { Ok::<(), Fail>(()) });
         let worker = worker.register().await.unwrap();
-        assert_eq!(place.engine.maintain(worker.id()).await.unwrap().recoveries_begun, 0, "they are too young");
+        assert_eq!(
+            place.engine.maintain(worker.id()).await.unwrap().recoveries_begun,
+            0,
+            "they are too young"
+        );
         place.clock.advance(Duration::from_mins(11));
         // So long a step looks like a jump of the clock; nothing is done until it has calmed down.
         place.engine.maintain(worker.id()).await.unwrap();
