@@ -55,6 +55,12 @@ pub fn fingerprint(failure: &Failure, words: &str) -> String {
 /// ```
 pub fn skeleton(words: &str) -> String {
     let mut pattern = pattern(&normal(&telling::telling(words)));
+    if pattern.is_empty() {
+        // Nothing but tags: they are better than nothing.
+        let untagged: String =
+            words.chars().take(COMPARED).map(|c| if matches!(c, '<' | '>') { ' ' } else { c }).collect();
+        pattern = self::pattern(&normal(&untagged));
+    }
     for _ in 0..ROUNDS {
         let again = self::pattern(&pattern);
         if again == pattern {
@@ -83,7 +89,8 @@ fn compared(pattern: &str) -> String {
 fn pattern(line: &str) -> String {
     let tokens = tidy::tidy(scan::scan(line));
     // A text that is one quotation says all it says inside of it.
-    if !tokens.iter().any(|token| matches!(token, Token::Word(_))) && line.chars().any(char::is_alphabetic) {
+    let is_word = |token: &Token| matches!(token, Token::Word(word) if word.len() > 1);
+    if !tokens.iter().any(is_word) && line.chars().any(char::is_alphabetic) {
         let unquoted: String = line.chars().filter(|c| !"\"'`“”「」『』".contains(*c)).collect();
         if unquoted.len() < line.len() {
             return written(&tidy::tidy(scan::scan(&unquoted)));

@@ -3,7 +3,7 @@
 //! `families/*.txt`: a family begins with `## name`, and each line under it is one occurrence, with `\n` for a line
 //! break and `\\` for a backslash.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::format_push_string)]
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -2,6 +2,7 @@
 //!
 //! One pass from left to right. Every look ahead is bounded, so that a line of any length takes time in proportion.
 
+use super::telling;
 use super::url;
 use super::word::{self, Word};
 use super::words::{
@@ -39,9 +40,23 @@ const DEPTH: usize = 3;
 /// The tokens of a line.
 pub(super) fn scan(line: &str) -> Vec<Token> {
     let mut scanner = Scanner::new(line, 0);
-    scanner.markup = line.starts_with('<') && line.contains("</");
+    scanner.markup = line.contains("</") && (line.starts_with('<') || telling::document_at(line).is_some());
     scanner.run();
     scanner.tokens
+}
+
+/// What the words so far say about the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    Anything,
+    /// A number that says which error it is.
+    Code,
+    /// The status of an answer.
+    Status,
+    /// A machine, whatever its name looks like.
+    Host,
+    /// The path of a request, not of a file.
+    Route,
 }
 
 struct Scanner<'a> {
@@ -49,11 +64,7 @@ struct Scanner<'a> {
     tokens: Vec<Token>,
     /// The character before `rest`.
     before: char,
-    /// Whether the next number says which error it is.
-    code_follows: bool,
-    status_follows: bool,
-    host_follows: bool,
-    route_follows: bool,
+    expected: Expected,
     /// Whether the key that was just read tells errors apart, and nothing when there was none.
     key: Option<bool>,
     /// How many braces are open.
@@ -70,10 +81,7 @@ impl<'a> Scanner<'a> {
             rest,
             tokens: Vec::new(),
             before: ' ',
-            code_follows: false,
-            status_follows: false,
-            host_follows: false,
-            route_follows: false,
+            expected: Expected::Anything,
             key: None,
             braces: 0,
             markup: false,
@@ -133,8 +141,7 @@ impl<'a> Scanner<'a> {
     fn take(&mut self, bytes: usize, token: Token) {
         self.go(bytes);
         self.tokens.push(token);
-        (self.code_follows, self.status_follows, self.host_follows, self.route_follows) =
-            (false, false, false, false);
+        self.expected = Expected::Anything;
         self.key = None;
     }
 
@@ -154,12 +161,15 @@ impl<'a> Scanner<'a> {
             _ => {}
         }
         // `status: 503`, `code=7`, `error (110)`, `[Errno 111]`, `HTTP/1.1 503`
-        let keeps = matches!(c, ':' | '=' | '(' | '[' | '/' | '#' | '-');
-        self.code_follows &= keeps;
-        self.host_follows &= c == ':';
-        self.status_follows &= c == ':';
-        self.route_follows = false;
-        if !matches!(c, ':' | '=' | '[' | '{') {
+        let stays = match self.expected {
+            Expected::Code => matches!(c, ':' | '=' | '(' | '[' | '/' | '#' | '-'),
+            Expected::Host | Expected::Status => c == ':',
+            Expected::Anything | Expected::Route => false,
+        };
+        if !stays {
+            self.expected = Expected::Anything;
+        }
+        if !matches!(c, ':' | '=' | '>' | '[' | '{') {
             self.key = None;
         }
     }
@@ -193,7 +203,7 @@ impl<'a> Scanner<'a> {
         self.take(text.len(), token);
         if is_url {
             self.route();
-            self.status_follows = true;
+            self.expected = Expected::Status;
         }
         true
     }
@@ -215,7 +225,8 @@ impl<'a> Scanner<'a> {
             }
         }
         self.key = Some(is_one_of(TELLING_KEYS, name));
-        self.code_follows = opens && is_one_of(BEFORE_A_CODE, name);
+        self.expected =
+            if opens && is_one_of(BEFORE_A_CODE, name) { Expected::Code } else { Expected::Anything };
         true
     }
 
@@ -228,12 +239,17 @@ impl<'a> Scanner<'a> {
         let says_code =
             ["コード", "ステータス", "番号", "エラー"].iter().any(|word| self.rest[..end].ends_with(word));
         self.take(end, token);
-        self.code_follows = says_code;
+        if says_code {
+            self.expected = Expected::Code;
+        }
     }
 
     /// A quotation: taken out as a whole, unless it is the name of a key, or the value of one that tells.
     fn quotation(&mut self, open: char) -> bool {
-        let Some(close) = closing(open, self.before) else { return false };
+        // `b'…'`, as Python shows bytes.
+        let prefixed =
+            matches!(self.tokens.last(), Some(Token::Word(word)) if matches!(word.as_str(), "b" | "u" | "r"));
+        let Some(close) = closing(open, if prefixed { ' ' } else { self.before }) else { return false };
         if self.unclosed.contains(&close) {
             return false;
         }
@@ -246,24 +262,23 @@ impl<'a> Scanner<'a> {
         let whole = inner_from + length + close.len_utf8();
         let after = self.rest[whole..].trim_start();
         let is_key = matches!(open, '"' | '\'')
-            && after.starts_with(':')
-            && !after.starts_with("::")
+            && (after.starts_with("=>") || (after.starts_with(':') && !after.starts_with("::")))
             && word::is_identifier(inner)
             && matches!(self.last_mark(), Some('{' | ',' | '[') | None);
         if is_key {
             let telling = word::is_telling_key(inner);
             self.take(whole, Token::Word(inner.to_owned()));
             self.key = Some(telling);
-            self.code_follows = word::is_code_key(inner);
+            self.expect_code_of(inner);
         } else if self.key == Some(true) && self.depth < DEPTH {
             let mut scanner = Scanner::new(inner, self.depth + 1);
-            scanner.code_follows = self.code_follows;
+            scanner.expected = self.expected;
             scanner.run();
             let tokens = scanner.tokens;
             self.go(whole);
             self.tokens.extend(tokens);
             self.key = None;
-            self.code_follows = false;
+            self.expected = Expected::Anything;
         } else {
             self.take(whole, Token::Value);
         }
@@ -327,7 +342,7 @@ impl<'a> Scanner<'a> {
             self.take(address + 1, Token::Host);
             return true;
         }
-        if self.route_follows && self.rest.starts_with('/') {
+        if self.expected == Expected::Route && self.rest.starts_with('/') {
             self.route();
             return true;
         }
@@ -339,6 +354,9 @@ impl<'a> Scanner<'a> {
         match url::path(self.ahead()) {
             Some((bytes, end)) => {
                 self.take(bytes, Token::Path(end));
+                if self.rest.starts_with('?') {
+                    self.go(url::route_length(self.ahead()));
+                }
                 true
             }
             None => false,
@@ -361,7 +379,7 @@ impl<'a> Scanner<'a> {
             self.tokens.push(if stays { Token::Word(segment.to_owned()) } else { Token::Number });
         }
         self.go(bytes);
-        self.route_follows = false;
+        self.expected = Expected::Anything;
         self.key = None;
     }
 
@@ -377,7 +395,7 @@ impl<'a> Scanner<'a> {
                 self.route();
             }
             // `https://example.com/: 503`
-            self.status_follows = true;
+            self.expected = Expected::Status;
             return;
         }
         if let Some((bytes, end)) = url::windows_path(ahead, self.tokens.last()) {
@@ -396,7 +414,7 @@ impl<'a> Scanner<'a> {
             return self.take(bytes, Token::Path(end));
         }
         if let Some(bytes) =
-            url::host_and_port(ahead).filter(|_| !(self.code_follows || self.key == Some(true)))
+            url::host_and_port(ahead).filter(|_| self.expected != Expected::Code && self.key != Some(true))
         {
             self.take(bytes, Token::Host);
             // `registry.example.com/team/app`, and `db/10.0.0.3:5432` as Java writes it.
@@ -413,14 +431,12 @@ impl<'a> Scanner<'a> {
     fn word(&mut self) {
         let (bytes, word) = word::read(self.ahead());
         let text = &self.rest[..bytes];
-        let may_be_code = self.code_follows && word::may_be_code(text);
+        let may_be_code = self.expected == Expected::Code && word::may_be_code(text);
         // `503 Service Unavailable`
-        let opens = self.tokens.is_empty() && self.depth == 0;
         let named =
             self.rest[bytes..].strip_prefix(' ').is_some_and(|next| next.starts_with(char::is_uppercase));
-        let may_be_status = (self.status_follows || (opens && named)) && word::may_be_status(text);
-        let host_follows = self.host_follows;
-        let code_follows = self.code_follows;
+        let may_be_status = (self.expected == Expected::Status || named) && word::may_be_status(text);
+        let host_follows = self.expected == Expected::Host;
         let after = &self.rest[bytes..];
         let is_key = after.starts_with('=') && !after[1..].starts_with(['=', ' ', '(']) && after.len() > 1;
         if may_be_code || may_be_status {
@@ -430,12 +446,7 @@ impl<'a> Scanner<'a> {
         } else {
             match word {
                 Word::Stays => self.take(bytes, Token::Word(text.to_owned())),
-                Word::Differs => {
-                    self.take(bytes, Token::Number);
-                    // `HTTP/1.1 503`
-                    self.code_follows =
-                        code_follows && self.tokens.iter().rev().nth(1) == Some(&Token::Mark('/'));
-                }
+                Word::Differs => self.take(bytes, Token::Number),
                 Word::Begins(stem) => {
                     self.take(bytes, Token::Word(text[..stem].to_owned()));
                     self.tokens.push(Token::Number);
@@ -445,26 +456,44 @@ impl<'a> Scanner<'a> {
         if is_key {
             return self.value(text);
         }
+        if text.eq_ignore_ascii_case("http")
+            && let Some(version) = self.rest.strip_prefix('/')
+        {
+            // `HTTP/1.1 503`
+            self.go(1 + word::run(version, |c| c.is_ascii_digit() || c == '.'));
+        }
         self.expect(text);
+    }
+
+    fn expect_code_of(&mut self, key: &str) {
+        self.expected = if word::is_code_key(key) { Expected::Code } else { Expected::Anything };
     }
 
     /// What the word lets one expect of the next.
     fn expect(&mut self, text: &str) {
         let joined = !self.rest.starts_with(": ");
-        self.code_follows = (is_one_of(BEFORE_A_CODE, text) && joined) || word::is_code_key(text);
-        self.status_follows = is_one_of(BEFORE_A_STATUS, text);
-        if text == "with" && self.tokens.iter().rev().nth(2).is_some_and(was_answer) {
-            self.status_follows = true;
-        }
-        self.host_follows = match text.to_ascii_lowercase().as_str() {
-            "host" | "hostname" => {
-                let before = self.tokens.iter().rev().nth(2);
-                self.rest.starts_with(':')
-                    || matches!(before, Some(Token::Word(word)) if word == "to" || word == "from")
-            }
-            word => BEFORE_A_HOST.contains(&word) && word != "nodename",
+        let before = |i: usize| match self.tokens.iter().rev().nth(i) {
+            Some(Token::Word(word)) => word.as_str(),
+            _ => "",
         };
-        self.route_follows = METHODS.contains(&text);
+        let lower = text.to_ascii_lowercase();
+        self.expected = if METHODS.contains(&text) {
+            Expected::Route
+        } else if (is_one_of(BEFORE_A_CODE, text) && joined) || word::is_code_key(text) {
+            Expected::Code
+        } else if is_one_of(BEFORE_A_STATUS, text) || text == "error" {
+            // `The requested URL returned error: 404`
+            Expected::Status
+        } else if text == "with" && is_one_of(BEFORE_A_STATUS, before(2)) {
+            Expected::Status
+        } else if matches!(lower.as_str(), "host" | "hostname") {
+            let named = self.rest.starts_with(':') || matches!(before(2), "to" | "from");
+            if named { Expected::Host } else { Expected::Anything }
+        } else if is_one_of(BEFORE_A_HOST, text) {
+            Expected::Host
+        } else {
+            Expected::Anything
+        };
         // `{ code: 'ECONNREFUSED' }`, as JavaScript shows it.
         self.key = (self.braces > 0 && self.rest.starts_with(':')).then(|| word::is_telling_key(text));
     }
@@ -475,7 +504,7 @@ impl<'a> Scanner<'a> {
         let telling = word::is_telling_key(key);
         if telling || self.rest.starts_with(['"', '\'', '`', '<', '#']) {
             self.key = Some(telling);
-            self.code_follows = word::is_code_key(key);
+            self.expect_code_of(key);
             return;
         }
         let ends = |c: char| c.is_whitespace() || ",;)]}&|\"'<>".contains(c);
@@ -486,10 +515,6 @@ impl<'a> Scanner<'a> {
             self.take(bytes, Token::Number);
         }
     }
-}
-
-fn was_answer(token: &Token) -> bool {
-    matches!(token, Token::Word(word) if is_one_of(BEFORE_A_STATUS, word))
 }
 
 /// The mark that ends a quotation which begins here. An apostrophe inside a word begins none.

@@ -87,6 +87,10 @@ pub(super) fn telling(words: &str) -> String {
     if is_document(words) {
         return beginning(words, LOOKED_AT).to_owned();
     }
+    if let Some(at) = document_at(words) {
+        let line = words[..at].rfind('\n').map_or(0, |end| end + 1);
+        return beginning(&words[line..], LOOKED_AT).to_owned();
+    }
     let mut best: Option<(u8, usize, &str)> = None;
     let mut at = 0;
     for line in words.split_inclusive('\n') {
@@ -133,6 +137,16 @@ fn is_document(words: &str) -> bool {
         (Some('<'), Some('>')) => words.contains("</"),
         _ => false,
     }
+}
+
+/// Where a page or an XML document begins inside of other words.
+pub(super) fn document_at(words: &str) -> Option<usize> {
+    let is_start = |at: &usize| {
+        ["<html", "<?xml", "<!doctype"].iter().any(|start| {
+            words.get(*at..*at + start.len()).is_some_and(|text| text.eq_ignore_ascii_case(start))
+        })
+    };
+    words.match_indices('<').map(|(at, _)| at).find(is_start)
 }
 
 /// As much of a text as fits into so many bytes.

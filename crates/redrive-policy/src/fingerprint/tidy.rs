@@ -32,9 +32,8 @@ fn headless(tokens: Vec<Token>) -> Vec<Token> {
     loop {
         rest = match rest {
             [Token::Mark('['), Token::Number, Token::Mark(']'), after @ ..]
-            | [Token::Number, after @ ..]
-            | [Token::Space, after @ ..] => after,
-            [Token::Mark(':' | '-' | '|' | ','), Token::Space, after @ ..] => after,
+            | [Token::Number | Token::Space, after @ ..]
+            | [Token::Mark(':' | '-' | '|' | ','), Token::Space, after @ ..] => after,
             _ => break,
         };
     }
@@ -47,9 +46,10 @@ fn names_of_time(mut tokens: Vec<Token>) -> Vec<Token> {
     for i in 0..tokens.len() {
         let Token::Word(word) = &tokens[i] else { continue };
         let capital = word.starts_with(|c: char| c.is_ascii_uppercase());
-        if capital && is(&tokens[i], MONTHS) && (number_after(&tokens, i) || number_before(&tokens, i)) {
-            tokens[i] = Token::Number;
-        } else if is(&tokens[i], ZONES) && number_before(&tokens, i) && (capital || word.len() == 2) {
+        let month =
+            capital && is(&tokens[i], MONTHS) && (number_after(&tokens, i) || number_before(&tokens, i));
+        let zone = is(&tokens[i], ZONES) && number_before(&tokens, i) && (capital || word.len() == 2);
+        if month || zone {
             tokens[i] = Token::Number;
         }
     }
@@ -90,7 +90,7 @@ fn units(tokens: Vec<Token>) -> Vec<Token> {
             (Token::Word(word), Some(blank)) if is_one_of(UNITS, word) => out.truncate(out.len() - blank),
             (Token::Mark('%'), Some(blank)) => out.truncate(out.len() - blank),
             (Token::Word(word), Some(0)) if !word.is_ascii() => match japanese(word) {
-                rest if rest.is_empty() => {}
+                "" => {}
                 rest => out.push(Token::Word(rest.to_owned())),
             },
             (Token::Word(word), Some(1)) if JAPANESE_UNITS.iter().any(|unit| word.starts_with(unit)) => {

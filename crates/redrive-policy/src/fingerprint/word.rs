@@ -1,6 +1,6 @@
 //! One ASCII word: does it stay, is it another one the next time, or does only its beginning stay?
 
-use super::words::{KNOWN_WITH_DIGITS, REGION_AREAS, REGION_SIDES, TELLING_KEYS, is_one_of};
+use super::words::{KNOWN_WITH_DIGITS, REGION_AREAS, REGION_SIDES, TELLING_KEYS, VENDORS, is_one_of};
 
 /// What becomes of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,9 @@ pub(super) fn read(text: &str) -> (usize, Word) {
 fn judge(word: &str) -> Word {
     if word.len() > LONGEST || is_region(word) {
         return Word::Differs;
+    }
+    if is_vendor_code(word) {
+        return Word::Stays;
     }
     if word.contains('.') {
         return dotted(word);
@@ -119,6 +122,15 @@ fn is_long_token(label: &str) -> bool {
     label.len() >= 16 && label.bytes().any(|byte| byte.is_ascii_digit())
 }
 
+/// `ORA-00942`, `AADSTS50011`
+fn is_vendor_code(word: &str) -> bool {
+    let digits =
+        VENDORS.iter().find_map(|vendor| word.strip_prefix(vendor)).map(|rest| rest.trim_start_matches('-'));
+    digits.is_some_and(|digits| {
+        matches!(digits.len(), 3..=8) && digits.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
 /// `eu-west-1`, `us-gov-east-1a`
 fn is_region(word: &str) -> bool {
     let mut parts = word.split('-');
@@ -189,6 +201,8 @@ pub(super) fn may_be_host(text: &str) -> bool {
                 | "at"
                 | "timed"
                 | "timeout"
+                | "address"
+                | "information"
         )
 }
 

@@ -3,8 +3,11 @@
 /// A number behind one of these says which error it is, so it stays.
 pub(super) const BEFORE_A_CODE: &[&str] = &[
     "status", "code", "errno", "sqlstate", "http", "https", "exit", "signal", "error", "err", "errcode",
-    "ora",
+    "winerror", "ora",
 ];
+
+/// Who numbers their errors, and writes the number with their name.
+pub(super) const VENDORS: &[&str] = &["ORA", "TNS", "PLS", "AADSTS", "SQLSTATE", "RDV", "CVE"];
 
 /// A status behind one of these stays: `server returned 503`.
 pub(super) const BEFORE_A_STATUS: &[&str] =
@@ -407,8 +410,7 @@ pub(super) const HOST_ENDS: &[&str] = &[
 pub(super) const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
 /// Behind these stands the name of a host, whatever it looks like.
-pub(super) const BEFORE_A_HOST: &[&str] =
-    &["enotfound", "eai_again", "lookup", "hostname", "nodename", "host"];
+pub(super) const BEFORE_A_HOST: &[&str] = &["enotfound", "eai_again", "lookup"];
 
 /// The words of a region's name in the clouds.
 pub(super) const REGION_AREAS: &[&str] = &["us", "eu", "ap", "sa", "ca", "me", "af", "il", "cn", "mx"];
