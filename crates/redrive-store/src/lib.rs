@@ -49,7 +49,7 @@ pub use lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
 pub use postgres::{Postgres, PostgresOptions, enqueue_in as enqueue_in_postgres};
 pub use seal::{KEY_BYTES, KeyRing, KeyTrouble, LineTrouble};
 pub use settle::{
-    Ending, FailedAttempt, LetterReason, NewLetter, Output, Settled, Settlement, StoredDecision,
+    DecidedOn, Ending, FailedAttempt, LetterReason, NewLetter, Output, Settled, Settlement, StoredDecision,
 };
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, Sqlite, SqliteOptions, enqueue_in};
