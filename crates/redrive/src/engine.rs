@@ -28,6 +28,7 @@ mod policies;
 mod redrive;
 mod settle;
 mod shutdown;
+mod simulate;
 mod worker;
 
 use std::fmt;
@@ -65,6 +66,7 @@ pub use maintenance::Maintained;
 pub use overrides::{overrides_from_json, overrides_to_json};
 pub use redrive::RetryNow;
 pub use shutdown::Shutdown;
+pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
 pub use worker::{Worker, WorkerBuilder, WorkerReport};
 
 /// The engine on one store. Cheap to clone; every clone is the same engine.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cause::Cause;
 use crate::failure::Failure;
 
 /// A point in time: milliseconds since the beginning of 1970.
@@ -87,6 +88,14 @@ pub struct RecordedFailure {
     pub decided: Decided,
     /// Which version of the policy decided.
     pub policy_version: Arc<str>,
+}
+
+impl RecordedFailure {
+    /// Whether it says something about the target, and not about the job or its worker alone.
+    pub fn says_of_target(&self) -> bool {
+        let failure = &self.failure;
+        failure.is_retryable() && !failure.worker_died && failure.cause != Cause::Crashed
+    }
 }
 
 /// What was decided about a failure.

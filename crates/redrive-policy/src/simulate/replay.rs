@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use super::record::{CameTo, Decided, Did, Fact, Moment, RecordedFailure, RecordedJob};
 use super::target::{Outlook, Targets};
-use crate::cause::Cause;
 use crate::decide::{Action, Decision, DelaySource, History, Why, decide, round_to_millis};
 use crate::jitter::Jitter;
 use crate::policy::Policy;
@@ -491,10 +490,4 @@ fn follow(decided: Decided, ended: Moment) -> (Option<Duration>, After) {
         Decided::Retry { delay, due_at } => (Some(delay), After::Waits { since: ended, due_at }),
         Decided::SetAside => (None, After::SetAside(ended)),
     }
-}
-
-/// Whether a failure says something about the target and not about the job alone.
-pub(super) fn is_of_target(failed: &RecordedFailure) -> bool {
-    let failure = &failed.failure;
-    failure.is_retryable() && !failure.worker_died && failure.cause != Cause::Crashed
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::is_of_target;
 use crate::cause::Class;
 use crate::failure::Verdict;
 use crate::simulate::record::{CameTo, Moment, RecordedAttempt, RecordedFailure, RecordedJob};
@@ -22,7 +21,7 @@ pub(super) fn of(job: &RecordedJob, targets: &Targets, at: Moment) -> (Outlook, 
     let outlook = match next {
         // The job itself failed before and after, in one run of attempts.
         Some((next, true)) if next.run == own.run => fails(next.started_at.since(own.started_at)),
-        _ if is_of_target(failed) => targets.outlook(job.target, at),
+        _ if failed.says_of_target() => targets.outlook(job.target, at),
         // Somebody put it back, and it failed again: its failure is its own.
         Some((next, true)) => fails(next.started_at.since(own.started_at)),
         None if is_permanent(failed) => return (fails(Duration::ZERO), true),
