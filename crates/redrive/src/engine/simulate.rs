@@ -82,6 +82,8 @@ pub struct Simulated {
     pub label: String,
     /// What the jobs come to.
     pub tally: Tally,
+    /// How many jobs go another way than recorded: other attempts, another time, another end.
+    pub departing: u64,
     /// How many jobs end otherwise than recorded.
     pub differing: u64,
     /// Some of them: the worst for the candidate first.
@@ -177,6 +179,7 @@ struct Bench<'a> {
     cache: Cache,
     seed: u64,
     tally: Tally,
+    departing: u64,
     differences: Vec<Difference>,
     missing: BTreeSet<String>,
 }
@@ -194,6 +197,7 @@ impl<'a> Bench<'a> {
             cache: Cache::default(),
             seed,
             tally: Tally::default(),
+            departing: 0,
             differences: Vec::new(),
             missing: BTreeSet::new(),
         })
@@ -219,6 +223,7 @@ impl<'a> Bench<'a> {
         let world = World { targets: &record.targets, ends_at: record.ends_at };
         let after = replay(&story.job, &ruling, &world, self.seed);
         self.tally.add(&after, story.cause);
+        self.departing += u64::from(after != *before);
         if !after.ending.is_like(before.ending) {
             self.differences.push(Difference {
                 job: story.id,
@@ -243,6 +248,7 @@ impl<'a> Bench<'a> {
         Simulated {
             label: self.candidate.label.clone(),
             tally: self.tally,
+            departing: self.departing,
             differing,
             differences: self.differences,
             missing: self.missing,
