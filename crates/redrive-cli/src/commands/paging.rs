@@ -1,8 +1,9 @@
-//! How to get the next page: said on stderr, as a command that can be typed.
+//! How to get the next page: said on stderr, as a command that can be typed. JSON has `next` instead.
 
 use std::fmt::Display;
 
 use crate::Stage;
+use crate::settings::Form;
 use crate::text::text;
 
 /// A command line in the making.
@@ -21,8 +22,11 @@ impl NextPage {
         self
     }
 
-    /// Says it.
+    /// Says it to a person; JSON has it itself.
     pub(super) fn say(self, stage: &mut Stage<'_>) {
+        if stage.settings.form == Form::Json {
+            return;
+        }
         let line = text(stage.settings.lang, "page.next", &[("command", &self.0)]);
         stage.talk.note(&line);
     }
