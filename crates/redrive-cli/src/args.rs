@@ -8,6 +8,7 @@ mod jobs;
 mod look;
 mod looking;
 mod policy_flags;
+mod redrive;
 mod value;
 
 use std::ffi::OsString;
@@ -22,11 +23,10 @@ pub(crate) use filter::BadFilter;
 pub(crate) use filter::{events as events_where, letters as letters_where};
 pub(crate) use id::{IdArg, LetterPlace};
 pub(crate) use jobs::{EnqueueArgs, RunArgs, WorkArgs};
-pub(crate) use look::{
-    CopyArgs, DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RedriveArgs, RetryArgs, StoreCommand,
-};
+pub(crate) use look::{CopyArgs, DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RetryArgs, StoreCommand};
 pub(crate) use looking::{CandidatesArgs, ExportArgs, FailedArgs, PurgeArgs, TraceArgs};
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyFlags};
+pub(crate) use redrive::RedriveArgs;
 pub(crate) use value::{BadValue, JobRef, Since, job_ref};
 
 /// The most delays that `policy delays` computes.
@@ -146,7 +146,7 @@ pub(crate) enum StoredCommand {
         id: IdArg,
     },
     Retry(RetryArgs),
-    Redrive(RedriveArgs),
+    Redrive(Box<RedriveArgs>),
     Events(Box<EventsArgs>),
     Export(ExportArgs),
     Import {

@@ -24,6 +24,8 @@ pub(crate) mod imported;
 pub(crate) mod moment;
 pub(crate) mod policy;
 pub(crate) mod purged;
+pub(crate) mod redrive_preview;
+pub(crate) mod redrive_run;
 pub(crate) mod redriven;
 pub(crate) mod rotated;
 pub(crate) mod status;

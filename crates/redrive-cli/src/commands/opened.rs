@@ -10,7 +10,7 @@ use std::time::Duration;
 use redrive::engine::{Engine, ManualClock, Named};
 use redrive_policy::Config;
 use redrive_store::{
-    Event, JobRecord, KeyRing, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, StoreError,
+    Event, Group, JobRecord, KeyRing, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, StoreError,
     Timestamp, Trouble as StoreTrouble,
 };
 use tokio::runtime::{Builder, Runtime};
@@ -150,6 +150,19 @@ impl Opened {
     pub(super) fn looker(&self) -> Result<Engine, Trouble> {
         let clock = Arc::new(ManualClock::at(self.now));
         Ok(Engine::builder(Arc::clone(&self.store)).clock(clock).build()?)
+    }
+
+    /// The one group whose fingerprint begins so.
+    pub(super) fn group(&self, written: &str, engine: &Engine) -> Result<Group, Trouble> {
+        match self.runtime.block_on(engine.group_named(&written.to_lowercase()))? {
+            Named::One(group) => Ok(*group),
+            Named::Several(candidates) => {
+                Err(Trouble::AmbiguousGroup { prefix: written.to_owned(), candidates })
+            }
+            Named::Nothing => {
+                Err(Trouble::NoGroup { prefix: written.to_owned(), store: self.store.location() })
+            }
+        }
     }
 
     /// A job's own events, the oldest first.
