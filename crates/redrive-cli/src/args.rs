@@ -135,16 +135,23 @@ pub(crate) enum StoredCommand {
     Enqueue(Box<EnqueueArgs>),
     Work(WorkArgs),
     Status,
+    Failed(FailedArgs),
+    RetryCandidates(CandidatesArgs),
     Dlq {
         #[command(flatten)]
         list: DlqListArgs,
         #[command(subcommand)]
         command: Option<DlqCommand>,
     },
+    Detail {
+        #[arg(value_name = "ID", value_parser = id::id)]
+        id: IdArg,
+    },
     Explain {
         #[arg(value_name = "ID", value_parser = id::id)]
         id: IdArg,
     },
+    Trace(TraceArgs),
     Retry(RetryArgs),
     Redrive(Box<RedriveArgs>),
     Events(Box<EventsArgs>),
@@ -153,18 +160,11 @@ pub(crate) enum StoredCommand {
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
     },
+    Purge(PurgeArgs),
     Store {
         #[command(subcommand)]
         command: Option<StoreCommand>,
     },
-    Failed(FailedArgs),
-    RetryCandidates(CandidatesArgs),
-    Detail {
-        #[arg(value_name = "ID", value_parser = id::id)]
-        id: IdArg,
-    },
-    Trace(TraceArgs),
-    Purge(PurgeArgs),
 }
 
 #[derive(Debug, clap::Args)]
