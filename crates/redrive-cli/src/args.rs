@@ -5,6 +5,7 @@
 mod jobs;
 mod look;
 mod policy_flags;
+mod redrive;
 mod value;
 
 use std::ffi::OsString;
@@ -16,10 +17,9 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use redrive_policy::{Cause, Lang};
 
 pub(crate) use jobs::{EnqueueArgs, RunArgs, WorkArgs};
-pub(crate) use look::{
-    CopyArgs, DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RedriveArgs, RetryArgs, StoreCommand,
-};
+pub(crate) use look::{CopyArgs, DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RetryArgs, StoreCommand};
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyFlags};
+pub(crate) use redrive::RedriveArgs;
 pub(crate) use value::{BadValue, JobRef, Since};
 
 /// The most delays that `policy delays` computes.
@@ -139,7 +139,7 @@ pub(crate) enum StoredCommand {
         id: JobRef,
     },
     Retry(RetryArgs),
-    Redrive(RedriveArgs),
+    Redrive(Box<RedriveArgs>),
     Events(Box<EventsArgs>),
     Export {
         #[arg(value_name = "FILE")]

@@ -21,6 +21,8 @@ pub(crate) mod event;
 pub(crate) mod imported;
 pub(crate) mod moment;
 pub(crate) mod policy;
+pub(crate) mod redrive_preview;
+pub(crate) mod redrive_run;
 pub(crate) mod redriven;
 pub(crate) mod rotated;
 pub(crate) mod status;

@@ -114,15 +114,13 @@ impl GroupCounts {
 
     /// Where a group stands that stood so and was changed so. `self` is what the change has led to.
     pub(crate) fn state_after(self, before: GroupState, change: GroupCounts) -> GroupState {
-        if change.relapsed > 0 {
-            return GroupState::Regressed;
-        }
-        if change.failures > 0 && before == GroupState::Resolved {
-            return GroupState::Regressed;
-        }
-        let left = change.letters < 0 || change.under_way < 0;
+        // Whatever happened before, the last of it has left. Changes come summed up, and so a relapse may be over already.
+        let left = change.letters < change.failures || change.under_way < 0;
         if left && self.letters <= 0 && self.under_way <= 0 {
             return GroupState::Resolved;
+        }
+        if change.relapsed > 0 || (change.failures > 0 && before == GroupState::Resolved) {
+            return GroupState::Regressed;
         }
         before
     }
@@ -208,5 +206,15 @@ mod tests {
         check(Acknowledged, counts(3, 1), GroupCounts::RELAPSED, Regressed);
         check(Acknowledged, counts(3, 0), GroupCounts::DIED, Acknowledged);
         check(Open, counts(1, 0), GroupCounts::DISCARDED, Resolved);
+        let summed = |changes: &[GroupCounts]| {
+            changes.iter().fold(GroupCounts::NONE, |mut sum, change| {
+                sum.add(*change);
+                sum
+            })
+        };
+        check(Open, counts(0, 1), summed(&[GroupCounts::RELAPSED, GroupCounts::RECOVERED]), Resolved);
+        check(Open, counts(0, 0), summed(&[GroupCounts::DIED, GroupCounts::DISCARDED]), Resolved);
+        let again = summed(&[GroupCounts::RELAPSED, GroupCounts::OVER, GroupCounts::DIED]);
+        check(Open, counts(0, 1), again, Regressed);
     }
 }

@@ -8,6 +8,9 @@ mod check;
 #[cfg(all(feature = "sqlite", feature = "postgres"))]
 mod copy;
 mod dead_letter;
+// Without a back end nothing has effects.
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+mod effects;
 mod error;
 mod event;
 pub mod filter;
@@ -30,6 +33,8 @@ mod settle;
 mod sqlite;
 mod status;
 mod time;
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+mod told;
 mod worker;
 
 use std::future::Future;

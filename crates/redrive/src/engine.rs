@@ -73,7 +73,7 @@ pub use metrics::{
 pub use overrides::{overrides_from_json, overrides_to_json};
 pub use redrive::{
     Canary, EndedWhy, MOST_IDS, RedrivePlan, RedrivePreview, RedriveRequest, RedriveRun, RetryNow, Tally,
-    Turn, Which, Would, step_size,
+    Turn, Which, Would, parse_rate, step_size,
 };
 pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;

@@ -19,8 +19,6 @@ use super::{Engine, EngineError};
 
 /// The event of a redrive.
 const REDRIVEN: &str = "redrive";
-/// How many letters are looked at in one go: each brings its payload along.
-const AT_A_TIME: u32 = 64;
 /// The event of a retry by hand.
 const MANUAL_RETRY: &str = "manual_retry";
 
@@ -86,30 +84,6 @@ impl Engine {
             answers.extend(self.store().redrive(self.now(), some.to_vec(), REDRIVEN).await?);
         }
         Ok(answers)
-    }
-
-    /// Puts back every letter that matches; answers how many are ready again and how many were not.
-    pub async fn redrive_all(&self, filter: LetterFilter) -> Result<(u64, u64), EngineError> {
-        let (mut ready, mut left) = (0, 0);
-        // Letters of jobs that fail again at once are not taken a second time.
-        let mut filter = LetterFilter {
-            before: Some(
-                filter.before.unwrap_or_else(|| self.now().after(std::time::Duration::from_millis(1))),
-            ),
-            ..filter
-        };
-        loop {
-            let letters = self.store().letters(filter.clone(), AT_A_TIME).await?;
-            let Some(last) = letters.last() else { return Ok((ready, left)) };
-            filter.after = Some((last.died_at, last.id));
-            let ids = letters.iter().map(|letter| letter.id).collect();
-            for redriven in self.redrive(ids).await? {
-                match redriven {
-                    Redriven::Ready => ready += 1,
-                    Redriven::NotDead | Redriven::Duplicate { .. } => left += 1,
-                }
-            }
-        }
     }
 
     /// The letters that a filter asks for, whose ages are counted up to then.

@@ -10,6 +10,7 @@ mod limits;
 mod losing;
 mod policy;
 mod reaper;
+mod redrive_runs;
 mod search;
 mod secrets;
 mod support;

@@ -106,11 +106,16 @@ impl Engine {
     }
 
     async fn turn(&self, run: RedriveRun, again_in: Option<Duration>) -> Result<Turn, EngineError> {
-        let tally = match run.plan.canary {
-            Some(_) => Some(Tally::of(&self.store().judged(run.id, None).await?)),
-            None => None,
-        };
+        let tally = self.tally(&run).await?;
         Ok(Turn { run, tally, again_in })
+    }
+
+    /// How the first attempts of a canary went so far; nothing for any other redrive.
+    pub async fn tally(&self, run: &RedriveRun) -> Result<Option<Tally>, EngineError> {
+        match run.plan.canary {
+            Some(_) => Ok(Some(Tally::of(&self.store().judged(run.id, None).await?))),
+            None => Ok(None),
+        }
     }
 
     /// Puts back as many as its rate and its step allow; answers when to come again.
