@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use redrive::BadCall;
-use redrive::engine::EngineError;
+use redrive::engine::{EngineError, RuleProblem};
 use redrive_policy::{ConfigError, Lang, nearest};
 use redrive_store::{KeyTrouble, LineTrouble, Refusal, StoreError, Trouble as StoreTrouble};
 
@@ -68,6 +68,8 @@ pub(crate) enum Trouble {
     AmbiguousGroup { prefix: String, candidates: Vec<String> },
     /// No redrive has this number.
     NoRun { id: redrive_store::RunId, store: String },
+    /// A rule of automatic recovery that cannot be obeyed.
+    RecoveryRule { rule: String, why: RuleProblem },
     /// It must be confirmed, and nobody is there to ask.
     NeedsYes { what: String, command: String },
     /// `--http` names a call that nobody can make.
@@ -105,6 +107,7 @@ impl From<EngineError> for Trouble {
         match error {
             EngineError::Store(error) => error.into(),
             EngineError::UnknownPolicy { name, known } => Trouble::UnknownPolicy { written: name, known },
+            EngineError::BadRecoveryRule { rule, why } => Trouble::RecoveryRule { rule, why },
             EngineError::Io(error) => Trouble::Input(error),
             other => Trouble::Engine(other),
         }
@@ -116,6 +119,19 @@ impl From<StoreError> for Trouble {
         match error.trouble() {
             StoreTrouble::Refused(Refusal::PayloadTooLarge { most, .. }) => Trouble::TooLarge { most: *most },
             _ => Trouble::Store(error),
+        }
+    }
+}
+
+/// The field of a rule of automatic recovery that is wrong, what is wrong with it, and what may stand there.
+pub(crate) fn rule_in_words(problem: &RuleProblem, lang: Lang) -> (&'static str, String, String) {
+    match problem {
+        RuleProblem::Filter(error) => {
+            ("where", filter::in_words(&error.problem, lang), filter::hint(&error.problem, lang))
+        }
+        RuleProblem::Rate(rate) => {
+            let rate = secret::blanked(rate);
+            ("rate", text(lang, "trouble.bad-rate", &[("rate", &rate)]), say(lang, "allowed.rate"))
         }
     }
 }
@@ -154,6 +170,7 @@ impl Trouble {
             | Trouble::NoIds => Exit::Nothing,
             Trouble::Unreadable { .. }
             | Trouble::BrokenConfig(_)
+            | Trouble::RecoveryRule { .. }
             | Trouble::Output(_)
             | Trouble::Input(_)
             | Trouble::Opening { .. }
@@ -226,6 +243,10 @@ impl Trouble {
                 text(lang, "trouble.no-letter", &[("id", id), ("store", store)])
             }
             Trouble::NoLetters { store } => text(lang, "trouble.no-letters", &[("store", store)]),
+            Trouble::RecoveryRule { rule, why } => {
+                let (field, what, _) = rule_in_words(why, lang);
+                text(lang, "trouble.recovery-rule", &[("rule", rule), ("field", &field), ("what", &what)])
+            }
             Trouble::NothingMatches { store } => text(lang, "trouble.nothing-matches", &[("store", store)]),
             Trouble::NoGroup { prefix, store } => {
                 text(lang, "trouble.no-group", &[("prefix", prefix), ("store", store)])
@@ -303,6 +324,7 @@ impl Trouble {
             Trouble::NoJob { .. } => Some(say(lang, "trouble.hint.no-job")),
             Trouble::NoLetter { id, .. } => Some(text(lang, "trouble.hint.no-letter", &[("id", id)])),
             Trouble::NoLetters { .. } => Some(say(lang, "trouble.hint.no-letters")),
+            Trouble::RecoveryRule { why, .. } => Some(rule_in_words(why, lang).2),
             Trouble::NothingMatches { .. } => Some(say(lang, "trouble.hint.nothing-matches")),
             Trouble::NoGroup { .. } => Some(say(lang, "trouble.hint.no-group")),
             Trouble::AmbiguousGroup { .. } => Some(say(lang, "trouble.hint.ambiguous-group")),
