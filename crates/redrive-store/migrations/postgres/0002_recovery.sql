@@ -6,6 +6,7 @@
 -- No work of the queue is handed out while this is set.
 ALTER TABLE redrive.queue ADD COLUMN paused_at bigint;
 ALTER TABLE redrive.queue ADD COLUMN paused_why text;
+CREATE INDEX queue_paused ON redrive.queue (id) WHERE paused_at IS NOT NULL;
 
 -- What a worker takes, as JSON arrays of names; an empty one: everything. Absent: it has not said.
 ALTER TABLE redrive.worker ADD COLUMN queues text;
@@ -66,8 +67,10 @@ CREATE TABLE redrive.group_delta (
     under_way   bigint NOT NULL,
     recovered   bigint NOT NULL,
     relapsed    bigint NOT NULL,
-    seen_at     bigint                         -- when the last letter of the group was written, if one was
+    seen_at     bigint,                        -- when the last letter of the group was written, if one was
+    at          bigint NOT NULL                -- when it was changed
 );
+ALTER TABLE redrive.group_delta SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 -- What a transaction counted for the hours: hour, what, how many, and so on.
 ALTER TABLE redrive.delta ADD COLUMN hours bigint[];
@@ -79,6 +82,8 @@ CREATE TABLE redrive.redrive_run (
     wanted_by  text NOT NULL,                  -- who wanted it: a person's command, or the name of a rule
     plan       text NOT NULL,                  -- what it takes, how fast, in which steps; as JSON
     progress   text NOT NULL,                  -- how far it is; as JSON
+    moved      bigint NOT NULL,                -- letters that it has put back
+    skipped    bigint NOT NULL,                -- letters that were none any more, or whose unique key is taken
     state      bigint NOT NULL,                -- 0 under way, 1 done, 2 cancelled, 3 stopped by itself
     why        text,                           -- why it is over
     version    bigint NOT NULL,                -- grows with each change

@@ -6,10 +6,7 @@ use std::time::{Duration, Instant};
 use super::operation::{Call, Heartbeat, LeaseAnswer, LeaseCall, Op};
 use super::tx::Clock;
 use super::verb::{Answered, Question, Verb, question, verb};
-use super::{Postgres, check, dead_letter, event, housekeeping, job, lease, reseal, status, worker};
-use crate::dead_letter::{
-    DeadLetter, DeadLetters, Edited, Heads, ImportedLetter, LetterFilter, PayloadVersion, Redriven,
-};
+use super::{Postgres, check, event, housekeeping, job, lease, reseal, status, worker};
 use crate::error::{StoreError, Trouble};
 use crate::event::{Aside, Event, EventFilter, EventId, Events, ImportedEvent, NewEvent, Scrap};
 use crate::id::{EventSeq, JobId, WorkerId};
@@ -44,13 +41,19 @@ impl Postgres {
         answered(answer)
     }
 
-    fn write<V: Verb>(&self, what: V) -> impl Future<Output = Result<V::Answer, StoreError>> + use<V> {
+    pub(super) fn write<V: Verb>(
+        &self,
+        what: V,
+    ) -> impl Future<Output = Result<V::Answer, StoreError>> + use<V> {
         let (verb, answer) = verb(what);
         self.desk.verb(verb);
         answered(answer)
     }
 
-    fn read<Q: Question>(&self, what: Q) -> impl Future<Output = Result<Q::Answer, StoreError>> + use<Q> {
+    pub(super) fn read<Q: Question>(
+        &self,
+        what: Q,
+    ) -> impl Future<Output = Result<Q::Answer, StoreError>> + use<Q> {
         let (question, answer) = question(what);
         self.desk.ask(question);
         answered(answer)
@@ -136,54 +139,6 @@ impl Leases for Postgres {
     }
 }
 
-impl DeadLetters for Postgres {
-    fn letters(&self, filter: LetterFilter, limit: u32) -> Answer<'_, Vec<DeadLetter>> {
-        Box::pin(self.read(dead_letter::LettersOf { filter, limit }))
-    }
-
-    fn redrive(
-        &self,
-        now: Timestamp,
-        ids: Vec<JobId>,
-        event_type: &'static str,
-    ) -> Answer<'_, Vec<Redriven>> {
-        Box::pin(async move {
-            few_enough(ids.len())?;
-            self.write(dead_letter::Redrive { now, ids, event_type }).await
-        })
-    }
-
-    fn letter_heads(&self, _: LetterFilter, _: u32, _: u32) -> Answer<'_, Heads> {
-        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
-    }
-
-    fn count_letters(&self, _: LetterFilter) -> Answer<'_, u64> {
-        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
-    }
-
-    fn edit_payload(&self, _: Timestamp, _: JobId, _: u32, _: Vec<u8>, _: String) -> Answer<'_, Edited> {
-        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
-    }
-
-    fn payload_versions(&self, _: JobId) -> Answer<'_, Vec<PayloadVersion>> {
-        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
-    }
-
-    fn discard(
-        &self,
-        _: Timestamp,
-        _: Vec<JobId>,
-        _: &'static str,
-        _: Option<String>,
-    ) -> Answer<'_, Vec<bool>> {
-        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
-    }
-
-    fn import_letters(&self, _: Timestamp, _: Vec<ImportedLetter>) -> Answer<'_, Vec<Enqueued>> {
-        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
-    }
-}
-
 impl Events for Postgres {
     fn append(&self, now: Timestamp, events: Vec<NewEvent>) -> Answer<'_, Vec<(EventSeq, EventId)>> {
         Box::pin(async move {
@@ -246,8 +201,8 @@ impl Workers for Postgres {
         })
     }
 
-    fn takes(&self, _: WorkerId, _: Takes) -> Answer<'_, ()> {
-        Box::pin(async { Err(Trouble::Database("this is not there yet".to_owned()).into()) })
+    fn takes(&self, worker: WorkerId, takes: Takes) -> Answer<'_, ()> {
+        Box::pin(self.write(worker::TakesOnly { worker, takes }))
     }
 
     fn unregister(&self, _: Timestamp, worker: WorkerId) -> Answer<'_, ()> {
