@@ -16,8 +16,11 @@ mod given;
 mod import;
 mod job;
 mod lease;
+mod letters;
+mod metrics;
 mod page;
 mod prune;
+mod queues;
 mod redrive;
 mod renew;
 mod seize;
@@ -87,6 +90,18 @@ macro_rules! suite {
             ]);
             suite!(@ $back_end redrive [
                 a_fresh_budget_and_the_old_story, redriven_inline_work_is_everybodys, only_letters_go_back, twice_in_a_row, a_job_that_was_run_now,
+            ]);
+            suite!(@ $back_end letters [
+                heads_say_what_is_short, every_filter_chooses_and_counts, both_orders_page_by_page, a_test_looks_no_further_than_it_may,
+                a_replaced_payload_is_kept, who_comes_too_late_edits_nothing, only_a_letter_is_edited, what_is_discarded_is_gone,
+                a_letter_from_elsewhere_is_one_of_ours, a_letter_comes_in_once,
+            ]);
+            suite!(@ $back_end queues [
+                nothing_is_handed_out_while_paused, what_runs_goes_on, reserved_work_waits_too, new_work_is_not_handed_over,
+                resuming_wakes_who_waits, resuming_elsewhere_wakes_who_waits, pausing_twice_is_once, a_bad_name_is_refused,
+            ]);
+            suite!(@ $back_end metrics [
+                every_end_is_counted, a_redrive_is_counted_to_its_end, hours_and_queues_stand_apart, old_hours_go,
             ]);
             suite!(@ $back_end job [
                 run_now_makes_it_due, run_now_answers_for_every_state, cancel_answers_for_every_state,
