@@ -7,6 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::Answer;
+use crate::error::StoreError;
+use crate::event::must_be_name;
 use crate::id::{EventSeq, JobId};
 use crate::job::NewJob;
 use crate::redrive::RunId;
@@ -250,6 +252,15 @@ pub struct ImportedLetter {
     pub context: Value,
     /// The escalation report.
     pub report: Value,
+}
+
+impl ImportedLetter {
+    /// Whether it can be stored at all.
+    pub fn validate(&self) -> Result<(), StoreError> {
+        must_be_name("event id", &self.event_id)?;
+        must_be_name("fingerprint", &self.fingerprint)?;
+        self.job.validate()
+    }
 }
 
 /// Looking at dead letters, mending them, putting them back, and letting them go.

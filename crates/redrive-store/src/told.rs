@@ -114,3 +114,8 @@ pub(crate) fn letter_imported(letter: &ImportedLetter) -> String {
     })
     .to_string()
 }
+
+/// The id under which a letter from elsewhere is known when an event of its own id came before it.
+pub(crate) fn beside(event_id: &str) -> String {
+    format!("{event_id}#letter")
+}
