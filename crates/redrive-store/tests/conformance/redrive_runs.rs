@@ -91,6 +91,7 @@ pub(crate) async fn a_step_counts_for_who_knows_the_version(given: &Given) {
     assert!(matches!(hand.record(ids[2]).await.state, JobState::Dead(_)));
     let after = given.store.run(run).await.unwrap().unwrap();
     assert_eq!((after.version, after.progress), (stepped.version, json!({ "done": 2 })));
+    assert_eq!((after.moved, after.skipped), (2, 0));
     let record = hand.record(ids[0]).await;
     assert_eq!(record.state, JobState::Ready { run_at: at(5), held_for: None });
     assert_eq!((record.attempts, record.retries), (0, 0));
@@ -164,6 +165,8 @@ pub(crate) async fn each_letter_has_its_answer(given: &Given) {
         stepped.redriven,
         [Redriven::Duplicate { of: holder }, Redriven::Ready, not_dead, not_dead, not_dead]
     );
+    let run = given.store.run(run).await.unwrap().unwrap();
+    assert_eq!((run.moved, run.skipped), (1, 4));
 }
 
 /// R-D8: one moves a run on; when that one is gone, the next does.

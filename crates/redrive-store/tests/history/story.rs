@@ -31,11 +31,11 @@ impl Story {
     pub(super) fn begin(job: JobId, first: &Event) -> Option<Story> {
         let place = match first.event_type.as_str() {
             "job_enqueued" => Place::Waits(Standing::default()),
-            "letter_imported" => Place::Dead(Standing {
-                attempts: first.data["attempt"].as_i64()?,
-                retries: first.retry_info.as_ref().map_or(0, |retry| i64::from(retry.retry_count)),
-                ..Standing::default()
-            }),
+            "letter_imported" => {
+                let attempts = first.data["attempt"].as_i64().unwrap_or_default();
+                let retries = first.retry_info.as_ref().map_or(0, |retry| i64::from(retry.retry_count));
+                Place::Dead(Standing { attempts, retries, ..Standing::default() })
+            }
             _ => return None,
         };
         Some(Story { job, place, latest: first.seq })
@@ -80,14 +80,14 @@ impl Story {
             }
             ("attempt_started", Place::Begun(_)) => return Err("the attempt before has not ended".to_owned()),
             ("manual_retry", Place::Waits(standing)) => (Place::Waits(standing), standing),
-            ("manual_retry" | "redrive" | "redriven", Place::Dead(standing)) => {
+            ("manual_retry" | "redriven" | "redrive", Place::Dead(standing)) => {
                 let fresh = standing.redriven();
                 (Place::Waits(fresh), fresh)
             }
             ("letter_expired" | "letter_discarded" | "job_cancelled", Place::Dead(standing))
             | ("job_cancelled", Place::Waits(standing)) => (Place::Over, standing),
             (_, Place::Dead(_)) => return Err("nobody has put the dead letter back".to_owned()),
-            ("manual_retry" | "redrive" | "redriven", Place::Begun(_)) => {
+            ("manual_retry" | "redriven" | "redrive", Place::Begun(_)) => {
                 return Err("it was running".to_owned());
             }
             (_, Place::Waits(standing)) => self.ended(event, standing.leased(false), writers, replay)?,
