@@ -13,6 +13,7 @@ mod dead_letter;
 mod effects;
 mod error;
 mod event;
+pub mod filter;
 mod id;
 mod job;
 mod lease;

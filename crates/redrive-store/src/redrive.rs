@@ -117,6 +117,10 @@ pub struct Run {
     pub plan: Value,
     /// How far it is.
     pub progress: Value,
+    /// Letters that it has put back.
+    pub moved: u64,
+    /// Letters that were none any more, or whose unique key somebody else has by now.
+    pub skipped: u64,
     /// Where it stands.
     pub state: RunState,
     /// Why it is over.
@@ -140,7 +144,7 @@ pub struct RunStep {
     pub ids: Vec<JobId>,
     /// The number of the step that they belong to, if their first attempts are judged.
     pub judged_in: Option<u32>,
-    /// How far the run is with them. The counts of what came of them are the engine's to add, from the answer.
+    /// How far the run is with them. What became of them is added to the run's counts by the store.
     pub progress: Value,
     /// Where it stands then.
     pub state: RunState,

@@ -82,6 +82,8 @@ CREATE TABLE redrive.redrive_run (
     wanted_by  text NOT NULL,                  -- who wanted it: a person's command, or the name of a rule
     plan       text NOT NULL,                  -- what it takes, how fast, in which steps; as JSON
     progress   text NOT NULL,                  -- how far it is; as JSON
+    moved      bigint NOT NULL,                -- letters that it has put back
+    skipped    bigint NOT NULL,                -- letters that were none any more, or whose unique key is taken
     state      bigint NOT NULL,                -- 0 under way, 1 done, 2 cancelled, 3 stopped by itself
     why        text,                           -- why it is over
     version    bigint NOT NULL,                -- grows with each change

@@ -62,6 +62,8 @@ CREATE TABLE redrive_run (
     wanted_by  TEXT NOT NULL,                  -- who wanted it: a person's command, or the name of a rule
     plan       TEXT NOT NULL,                  -- what it takes, how fast, in which steps; as JSON
     progress   TEXT NOT NULL,                  -- how far it is; as JSON
+    moved      INTEGER NOT NULL,               -- letters that it has put back
+    skipped    INTEGER NOT NULL,               -- letters that were none any more, or whose unique key is taken
     state      INTEGER NOT NULL,               -- 0 under way, 1 done, 2 cancelled, 3 stopped by itself
     why        TEXT,                           -- why it is over
     version    INTEGER NOT NULL,               -- grows with each change
