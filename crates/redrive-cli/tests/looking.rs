@@ -302,7 +302,10 @@ fn exports(place: &Place) {
         std::fs::remove_file(file).unwrap();
     }
     let ran = place.redrive(&["export", "--report", "-", "--where", "importance=5"]);
-    assert!(ran.code == 2 && ran.stderr.contains("there is no field importance"), "letters have none: {ran}");
+    assert!(
+        ran.code == 2 && ran.stderr.contains("there is no field \"importance\""),
+        "letters have none: {ran}"
+    );
 }
 
 fn a_trace(place: &Place) {
