@@ -199,7 +199,7 @@ impl Trouble {
     pub(crate) fn drawing(&self, columns: usize) -> Option<[String; 2]> {
         match self {
             // What has a secret in it is not shown again.
-            Trouble::Filter(bad) if secret::blanked(&bad.text) == bad.text => {
+            Trouble::Filter(bad) if !bad.text.trim().is_empty() && secret::blanked(&bad.text) == bad.text => {
                 Some(point(&bad.text, bad.error.span.clone(), columns))
             }
             _ => None,
