@@ -142,16 +142,23 @@ pub(crate) enum StoredCommand {
     Enqueue(Box<EnqueueArgs>),
     Work(WorkArgs),
     Status,
+    Failed(FailedArgs),
+    RetryCandidates(CandidatesArgs),
     Dlq {
         #[command(flatten)]
         list: DlqListArgs,
         #[command(subcommand)]
         command: Option<DlqCommand>,
     },
+    Detail {
+        #[arg(value_name = "ID", value_parser = id::id)]
+        id: IdArg,
+    },
     Explain {
         #[arg(value_name = "ID", value_parser = id::id)]
         id: IdArg,
     },
+    Trace(TraceArgs),
     Retry(RetryArgs),
     Redrive(Box<RedriveArgs>),
     Events(Box<EventsArgs>),
@@ -160,24 +167,17 @@ pub(crate) enum StoredCommand {
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
     },
-    Store {
-        #[command(subcommand)]
-        command: Option<StoreCommand>,
-    },
-    Failed(FailedArgs),
-    RetryCandidates(CandidatesArgs),
-    Detail {
-        #[arg(value_name = "ID", value_parser = id::id)]
-        id: IdArg,
-    },
-    Trace(TraceArgs),
     Purge(PurgeArgs),
+    Metrics(MetricsArgs),
+    Prometheus(PrometheusArgs),
     Queue {
         #[command(subcommand)]
         command: Option<QueueCommand>,
     },
-    Metrics(MetricsArgs),
-    Prometheus(PrometheusArgs),
+    Store {
+        #[command(subcommand)]
+        command: Option<StoreCommand>,
+    },
 }
 
 #[derive(Debug, clap::Args)]

@@ -30,6 +30,7 @@ mod redrive;
 mod search;
 mod settle;
 mod shutdown;
+mod simulate;
 mod trace;
 mod worker;
 
@@ -77,6 +78,7 @@ pub use redrive::{
 };
 pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
+pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
 pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};
 pub use worker::{Worker, WorkerBuilder, WorkerReport};
 

@@ -4,6 +4,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 
+use redrive_policy::Lang;
 use serde_json::Value;
 
 use crate::Stage;
@@ -28,7 +29,8 @@ pub(super) fn given(args: &[IdArg], stage: &mut Stage<'_>) -> Result<Vec<JobRef>
 }
 
 fn from_stdin(stage: &mut Stage<'_>, ids: &mut Vec<JobRef>) -> Result<(), Trouble> {
-    let headings = [redrive_policy::Lang::En, redrive_policy::Lang::Ja].map(|lang| say(lang, "letter.id"));
+    let headings = Lang::ALL.map(|lang| say(lang, "letter.id"));
+    let mut in_table = false;
     let mut input = BufReader::new(&mut *stage.stdin);
     for number in 1.. {
         let mut line = Vec::new();
@@ -37,9 +39,16 @@ fn from_stdin(stage: &mut Stage<'_>, ids: &mut Vec<JobRef>) -> Result<(), Troubl
             break;
         }
         let line = String::from_utf8_lossy(&line);
-        let found = in_line(&line, &headings)
-            .ok_or_else(|| Trouble::BadIdLine { number, line: crate::escape::beginning(line.trim(), 60) })?;
-        ids.extend(found);
+        match in_line(&line, &headings) {
+            Line::Ids(found) => ids.extend(found),
+            Line::Heading => in_table = true,
+            // Below a table stands what to type next.
+            Line::Other if in_table => {}
+            Line::Other => {
+                let line = crate::escape::beginning(line.trim(), 60);
+                return Err(Trouble::BadIdLine { number, line });
+            }
+        }
         if ids.len() > MOST {
             return Err(Trouble::TooManyIds { most: MOST });
         }
@@ -47,17 +56,25 @@ fn from_stdin(stage: &mut Stage<'_>, ids: &mut Vec<JobRef>) -> Result<(), Troubl
     Ok(())
 }
 
-/// The ids in one line; nothing when it is none.
-fn in_line(line: &str, headings: &[String]) -> Option<Vec<JobRef>> {
+/// What a line is.
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    Ids(Vec<JobRef>),
+    /// The first row of a table of ours.
+    Heading,
+    Other,
+}
+
+fn in_line(line: &str, headings: &[String]) -> Line {
     let line = line.trim();
     if line.starts_with('{') {
-        return in_json(&serde_json::from_str(line).ok()?);
+        let ids = serde_json::from_str(line).ok().and_then(|value| in_json(&value));
+        return ids.map_or(Line::Other, Line::Ids);
     }
     match line.split_whitespace().next() {
-        None => Some(Vec::new()),
-        // The first row of a table names its columns.
-        Some(word) if headings.iter().any(|heading| heading == word) => Some(Vec::new()),
-        Some(word) => job_ref(word).ok().map(|id| vec![id]),
+        None => Line::Ids(Vec::new()),
+        Some(word) if headings.iter().any(|heading| heading == word) => Line::Heading,
+        Some(word) => job_ref(word).map_or(Line::Other, |id| Line::Ids(vec![id])),
     }
 }
 
@@ -80,22 +97,20 @@ mod tests {
     #[test]
     fn lines_rows_and_json_name_their_ids() {
         let headings = ["id".to_owned()];
-        let job = |id| vec![JobRef::Job(JobId(id))];
+        let jobs = |ids: &[i64]| Line::Ids(ids.iter().map(|id| JobRef::Job(JobId(*id))).collect());
+        let event = "EVT-20261115-110332-00002a";
         for (line, expected) in [
-            ("job_7", Some(job(7))),
-            (" 7 \n", Some(job(7))),
-            ("job_7  3m ago  network  3/3  refused", Some(job(7))),
-            ("id  when  cause", Some(Vec::new())),
-            ("", Some(Vec::new())),
-            (r#"{"id":"job_7","queue":"mail"}"#, Some(job(7))),
-            (r#"{"schema":"x","items":[{"id":"job_7"},{"id":"job_8"}]}"#, Some([job(7), job(8)].concat())),
-            (
-                r#"{"event_id":"EVT-20261115-110332-00002a"}"#,
-                Some(vec![JobRef::Event("EVT-20261115-110332-00002a".into())]),
-            ),
-            (r#"{"name":"x"}"#, None),
-            ("{", None),
-            ("nonsense", None),
+            ("job_7", jobs(&[7])),
+            (" 7 \n", jobs(&[7])),
+            ("job_7  3m ago  network  3/3  refused", jobs(&[7])),
+            ("id  when  cause", Line::Heading),
+            ("", jobs(&[])),
+            (r#"{"id":"job_7","queue":"mail"}"#, jobs(&[7])),
+            (r#"{"schema":"x","items":[{"id":"job_7"},{"id":"job_8"}]}"#, jobs(&[7, 8])),
+            (&format!("{{\"event_id\":\"{event}\"}}"), Line::Ids(vec![JobRef::Event(event.into())])),
+            (r#"{"name":"x"}"#, Line::Other),
+            ("{", Line::Other),
+            ("nonsense", Line::Other),
         ] {
             assert_eq!(in_line(line, &headings), expected, "{line}");
         }

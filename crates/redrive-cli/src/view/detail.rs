@@ -120,12 +120,24 @@ impl DetailView {
             return Vec::new();
         }
         let mut blocks = vec![Block::Gap, Block::Heading(say(reader.lang, "detail.data"))];
+        let data = in_one_language(&self.event.data, reader.lang);
         // What cannot be indented is shown as it is; it came from JSON, so this does not happen.
-        let text =
-            serde_json::to_string_pretty(&self.event.data).unwrap_or_else(|_| self.event.data.to_string());
+        let text = serde_json::to_string_pretty(&data).unwrap_or_else(|_| data.to_string());
         blocks.extend(lines(&text, reader.lang));
         blocks
     }
+}
+
+/// A decision stands in the data in both languages; a person reads one. JSON keeps both.
+fn in_one_language(data: &Value, lang: Lang) -> Value {
+    let mut data = data.clone();
+    if let Some(decision) = data.get_mut("decision").and_then(Value::as_object_mut)
+        && let Some(Value::Object(japanese)) = decision.remove("ja")
+        && lang == Lang::Ja
+    {
+        decision.extend(japanese);
+    }
+    data
 }
 
 /// Names and values, in the language of the reader.

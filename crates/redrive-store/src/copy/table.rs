@@ -146,7 +146,7 @@ pub(crate) static TABLES: &[Table] = &[
     Table {
         name: "redrive_run",
         columns: columns!(
-            Int { id created_at } Text { wanted_by plan progress } Int { state } Text { why }
+            Int { id created_at } Text { wanted_by plan progress } Int { moved skipped state } Text { why }
             Int { version held_by held_until ended_at }
         ),
     },

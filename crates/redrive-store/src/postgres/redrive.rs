@@ -39,6 +39,8 @@ fn read(row: &Row) -> Result<Run, Fault> {
         version: column(row, 7)?,
         held_until: time(8)?,
         ended_at: time(9)?,
+        moved: column::<i64>(row, 10)?.unsigned_abs(),
+        skipped: column::<i64>(row, 11)?.unsigned_abs(),
     })
 }
 
@@ -141,9 +143,14 @@ impl Verb for AdvanceRun {
         // First the run itself: whoever else moves it on waits here, and is undone.
         put(tx, now, &run, &step.progress, step.state, step.why.as_deref()).await?;
         let redriven = put_back(tx, now, &step.ids, "redrive", Some(step.run)).await?;
+        let back = step.ids.iter().zip(&redriven).filter(|(_, what)| **what == Redriven::Ready);
+        let back: Vec<i64> = back.map(|(id, _)| id.0).collect();
+        if !redriven.is_empty() {
+            let [moved, all] =
+                [back.len(), redriven.len()].map(|count| i64::try_from(count).unwrap_or(i64::MAX));
+            tx.line.run(sql!("run_count"), args![step.run.0, moved, all - moved]).await?;
+        }
         if let Some(number) = step.judged_in {
-            let back = step.ids.iter().zip(&redriven).filter(|(_, what)| **what == Redriven::Ready);
-            let back: Vec<i64> = back.map(|(id, _)| id.0).collect();
             tx.line.run(sql!("item_insert"), args![step.run.0, back, i64::from(number)]).await?;
         }
         Ok(Some(Stepped { redriven, version: run.version + 1 }))
