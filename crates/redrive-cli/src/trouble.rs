@@ -1,5 +1,6 @@
 //! Our own trouble, as opposed to the failures we are asked about: what went wrong and what to do next.
 
+mod desk;
 mod filter;
 
 use std::io;
@@ -13,6 +14,7 @@ use redrive_store::{KeyTrouble, LineTrouble, Refusal, StoreError, Trouble as Sto
 use crate::args::BadFilter;
 use crate::exit::Exit;
 use crate::pointer::point;
+pub(crate) use desk::DeskTrouble;
 
 use crate::secret;
 use crate::text::{say, text};
@@ -100,6 +102,8 @@ pub(crate) enum Trouble {
     TooManyIds { most: usize },
     /// Stdin named no id at all.
     NoIds,
+    /// While something was mended.
+    Desk(DeskTrouble),
 }
 
 impl From<EngineError> for Trouble {
@@ -139,6 +143,7 @@ pub(crate) fn rule_in_words(problem: &RuleProblem, lang: Lang) -> (&'static str,
 impl Trouble {
     pub(crate) fn exit(&self) -> Exit {
         match self {
+            Trouble::Desk(trouble) => trouble.exit(),
             Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
                 Exit::Usage
             }
@@ -191,6 +196,7 @@ impl Trouble {
             Trouble::BrokenConfig(ConfigError { file, problems }) => {
                 problems.iter().map(|problem| format!("{file}: {}", problem.describe(lang))).collect()
             }
+            Trouble::Desk(trouble) => trouble.messages(lang),
             _ => vec![self.message(lang)],
         }
     }
