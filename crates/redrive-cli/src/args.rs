@@ -5,6 +5,7 @@
 mod jobs;
 mod look;
 mod policy_flags;
+mod redrive;
 mod value;
 
 use std::ffi::OsString;
@@ -16,10 +17,9 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use redrive_policy::{Cause, Lang};
 
 pub(crate) use jobs::{EnqueueArgs, RunArgs, WorkArgs};
-pub(crate) use look::{
-    CopyArgs, DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RedriveArgs, RetryArgs, StoreCommand,
-};
+pub(crate) use look::{CopyArgs, DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RetryArgs, StoreCommand};
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyFlags};
+pub(crate) use redrive::RedriveArgs;
 pub(crate) use value::{BadValue, JobRef, Since};
 
 /// The most delays that `policy delays` computes.
@@ -30,8 +30,10 @@ pub(crate) const MAX_LIMIT: u64 = 10_000;
 pub(crate) const MAX_SLOTS: usize = 1_024;
 
 /// Flags that every command knows, before or after its name.
-pub(crate) const GLOBAL_FLAGS: &[&str] =
-    &["store", "key_file", "config", "plain", "json", "lang", "color", "quiet", "verbose", "help", "version"];
+pub(crate) const GLOBAL_FLAGS: &[&str] = &[
+    "store", "key_file", "config", "plain", "json", "lang", "color", "quiet", "verbose", "absolute", "help",
+    "version",
+];
 
 #[derive(Debug, Parser)]
 #[command(
@@ -71,6 +73,8 @@ pub(crate) struct GlobalArgs {
     pub(crate) quiet: bool,
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
+    #[arg(long, global = true)]
+    pub(crate) absolute: bool,
     #[arg(short, long, global = true, action = ArgAction::Help)]
     pub(crate) help: Option<bool>,
     #[arg(short = 'V', long, action = ArgAction::Version)]
@@ -135,7 +139,7 @@ pub(crate) enum StoredCommand {
         id: JobRef,
     },
     Retry(RetryArgs),
-    Redrive(RedriveArgs),
+    Redrive(Box<RedriveArgs>),
     Events(Box<EventsArgs>),
     Export {
         #[arg(value_name = "FILE")]

@@ -18,6 +18,7 @@ mod policy_explain;
 mod policy_list;
 mod policy_show;
 mod redrive;
+mod redrive_watch;
 mod retry;
 mod run;
 mod signals;
@@ -31,6 +32,7 @@ mod work;
 use redrive_policy::PolicyWarning;
 
 use crate::args::{Args, Command, ConfigCommand, DlqCommand, PolicyCommand, StoreCommand, StoredCommand};
+use crate::settings::Form;
 use crate::text::{say, text};
 use crate::trouble::Trouble;
 use crate::view::View;
@@ -113,7 +115,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             explain::run(&id, stage).and_then(|view| shown(&view, Exit::Done, stage))
         }
         StoredCommand::Retry(args) => retry::run(&args, stage).and_then(|ended| redriven(ended, stage)),
-        StoredCommand::Redrive(args) => redrive::run(&args, stage).and_then(|ended| redriven(ended, stage)),
+        StoredCommand::Redrive(args) => redrive::run(&args, stage),
         StoredCommand::Events(args) => events::run(&args, stage),
         StoredCommand::Store { command } => match command {
             None => help::show(&["store".to_owned()], stage),
@@ -148,11 +150,16 @@ fn redriven(ended: (Option<RedrivenView>, Exit), stage: &mut Stage<'_>) -> Resul
 
 /// Says what would be done and asks a person; where there is none, the command must have said `--yes`.
 fn confirm(what: &str, command: &str, stage: &mut Stage<'_>) -> Result<bool, Trouble> {
-    if !stage.stdin_is_terminal {
+    ask(what, "ask.go-on", command, stage)
+}
+
+/// The same with a question of its own. A program that wants JSON is not asked.
+fn ask(what: &str, question: &str, command: &str, stage: &mut Stage<'_>) -> Result<bool, Trouble> {
+    if !stage.stdin_is_terminal || stage.settings.form == Form::Json {
         return Err(Trouble::NeedsYes { what: what.to_owned(), command: command.to_owned() });
     }
     stage.talk.note(what);
-    stage.talk.ask(&say(stage.settings.lang, "ask.go-on"));
+    stage.talk.ask(&say(stage.settings.lang, question));
     let mut answer = Vec::new();
     let mut byte = [0];
     // Byte by byte: what stands behind the line is not ours to read.

@@ -55,6 +55,25 @@ pub(crate) fn beginning(text: &str, max: usize) -> String {
     }
 }
 
+/// The beginning of a text, at most so many columns wide, with `…` where it was cut.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let room = columns.saturating_sub(1);
+    let mut used = 0;
+    let mut end = 0;
+    for (at, c) in text.char_indices() {
+        used += width(c.encode_utf8(&mut [0; 4]));
+        if used > room {
+            break;
+        }
+        end = at + c.len_utf8();
+    }
+    // No blank before the sign: it reads as the end of a word.
+    format!("{}…", text[..end].trim_end())
+}
+
 /// How many columns a text takes.
 pub(crate) fn width(text: &str) -> usize {
     text.width()

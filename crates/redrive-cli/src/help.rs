@@ -6,10 +6,10 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command};
-use redrive_policy::Lang;
+use redrive_policy::{Lang, nearest};
 
 use crate::args::{BadValue, GLOBAL_FLAGS, POLICY_FLAGS};
-use crate::nearest::nearest;
+
 use crate::render::style;
 use crate::render::wrap::hang;
 use crate::secret;

@@ -8,7 +8,6 @@ mod commands;
 mod escape;
 mod exit;
 mod help;
-mod nearest;
 mod render;
 mod secret;
 mod settings;

@@ -1,6 +1,9 @@
 //! The last floor: a view becomes bytes on stdout, rich for a terminal, plain for anything else, or JSON.
 
+mod chart;
 pub(crate) mod json;
+mod listing;
+mod panel;
 mod plain;
 pub(crate) mod style;
 mod table;
@@ -9,12 +12,12 @@ pub(crate) mod wrap;
 use crate::Stage;
 use crate::settings::Form;
 use crate::trouble::Trouble;
-use crate::view::{Block, Reader, View};
+use crate::view::{Block, View};
 
 /// Shows a view in the form that was asked for.
 pub(crate) fn show(view: &dyn View, stage: &mut Stage<'_>) -> Result<(), Trouble> {
     let settings = &stage.settings;
-    let reader = Reader { lang: settings.lang, verbose: settings.verbose };
+    let reader = settings.reader();
     if settings.form == Form::Json {
         return view
             .write_json(stage.stdout, settings.stdout_is_terminal)

@@ -19,6 +19,7 @@ use redrive_store::KeyRing;
 
 use crate::args::{ColorChoice, GlobalArgs};
 use crate::trouble::Trouble;
+use crate::view::Reader;
 
 use config_file::{Found, locate};
 pub(crate) use config_file::{format_of, read_config_text};
@@ -132,6 +133,7 @@ pub(crate) struct Settings {
     pub(crate) stdout_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
     pub(crate) verbose: bool,
+    absolute: bool,
     pub(crate) store: Sourced<String>,
     pub(crate) key_source: KeySource,
     pub(crate) policy: Sourced<String>,
@@ -182,11 +184,17 @@ impl Settings {
             stdout_is_terminal: around.stdout_is_terminal,
             stderr_is_terminal: around.stderr_is_terminal,
             verbose: global.verbose,
+            absolute: global.absolute,
             store,
             key_source: KeySource::find(global.key_file.as_deref(), env, key_file),
             policy: early.config.sourced(file.policy, || "standard".to_owned()),
             config: early.config,
         }
+    }
+
+    /// Who reads, and how much of it.
+    pub(crate) fn reader(&self) -> Reader {
+        Reader { lang: self.lang, verbose: self.verbose, absolute: self.absolute }
     }
 
     /// The configuration in force; the built-in one when there is no file.

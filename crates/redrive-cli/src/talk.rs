@@ -78,6 +78,11 @@ impl<'a> Talk<'a> {
         }
     }
 
+    /// A page that a renderer has made, before a question about it.
+    pub(crate) fn page(&mut self, page: &str) {
+        let _ = write!(self.stderr, "{page}");
+    }
+
     /// A question, to be answered on the same line.
     pub(crate) fn ask(&mut self, question: &str) {
         let _ = write!(self.stderr, "{} ", escape(question));

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use redrive::BadCall;
 use redrive::engine::EngineError;
-use redrive_policy::{ConfigError, Lang};
+use redrive_policy::{ConfigError, Lang, nearest};
 use redrive_store::{KeyTrouble, LineTrouble, Refusal, StoreError, Trouble as StoreTrouble};
 
 use crate::exit::Exit;
-use crate::nearest::nearest;
+
 use crate::secret;
 use crate::text::{say, text};
 
@@ -56,6 +56,14 @@ pub(crate) enum Trouble {
     NoLetter { id: String, store: String },
     /// There are no dead letters at all.
     NoLetters { store: String },
+    /// No letter is one of those that were asked for.
+    NothingMatches { store: String },
+    /// No group has such a fingerprint.
+    NoGroup { prefix: String, store: String },
+    /// Several groups have fingerprints that begin so.
+    AmbiguousGroup { prefix: String, candidates: Vec<String> },
+    /// No redrive has this number.
+    NoRun { id: redrive_store::RunId, store: String },
     /// It must be confirmed, and nobody is there to ask.
     NeedsYes { what: String, command: String },
     /// `--http` names a call that nobody can make.
@@ -108,6 +116,7 @@ impl Trouble {
             | Trouble::NoEvidence
             | Trouble::BadStore { .. }
             | Trouble::NeedsYes { .. }
+            | Trouble::AmbiguousGroup { .. }
             | Trouble::BadCall(_)
             | Trouble::NoCommand
             | Trouble::BadPayload(_) => Exit::Usage,
@@ -117,6 +126,9 @@ impl Trouble {
             | Trouble::NoStore { .. }
             | Trouble::NoJob { .. }
             | Trouble::NoLetter { .. }
+            | Trouble::NothingMatches { .. }
+            | Trouble::NoGroup { .. }
+            | Trouble::NoRun { .. }
             | Trouble::NoLetters { .. } => Exit::Nothing,
             Trouble::Unreadable { .. }
             | Trouble::BrokenConfig(_)
@@ -181,6 +193,15 @@ impl Trouble {
                 text(lang, "trouble.no-letter", &[("id", id), ("store", store)])
             }
             Trouble::NoLetters { store } => text(lang, "trouble.no-letters", &[("store", store)]),
+            Trouble::NothingMatches { store } => text(lang, "trouble.nothing-matches", &[("store", store)]),
+            Trouble::NoGroup { prefix, store } => {
+                text(lang, "trouble.no-group", &[("prefix", prefix), ("store", store)])
+            }
+            Trouble::AmbiguousGroup { prefix, candidates } => {
+                let names = candidates.join(", ");
+                text(lang, "trouble.ambiguous-group", &[("prefix", prefix), ("names", &names)])
+            }
+            Trouble::NoRun { id, store } => text(lang, "trouble.no-run", &[("id", id), ("store", store)]),
             Trouble::NeedsYes { what, .. } => text(lang, "trouble.needs-yes", &[("what", what)]),
             Trouble::BadCall(error) => call_in_words(error, lang),
             Trouble::NoCommand => say(lang, "trouble.no-command"),
@@ -235,6 +256,10 @@ impl Trouble {
             Trouble::NoJob { .. } => Some(say(lang, "trouble.hint.no-job")),
             Trouble::NoLetter { id, .. } => Some(text(lang, "trouble.hint.no-letter", &[("id", id)])),
             Trouble::NoLetters { .. } => Some(say(lang, "trouble.hint.no-letters")),
+            Trouble::NothingMatches { .. } => Some(say(lang, "trouble.hint.nothing-matches")),
+            Trouble::NoGroup { .. } => Some(say(lang, "trouble.hint.no-group")),
+            Trouble::AmbiguousGroup { .. } => Some(say(lang, "trouble.hint.ambiguous-group")),
+            Trouble::NoRun { .. } => Some(say(lang, "trouble.hint.no-run")),
             Trouble::NeedsYes { command, .. } => {
                 Some(text(lang, "trouble.hint.needs-yes", &[("command", command)]))
             }

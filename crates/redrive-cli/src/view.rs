@@ -6,6 +6,8 @@
 
 pub(crate) mod accuracy;
 pub(crate) mod backoff;
+pub(crate) mod badge;
+pub(crate) mod block;
 pub(crate) mod check;
 pub(crate) mod classification;
 pub(crate) mod config;
@@ -19,6 +21,8 @@ pub(crate) mod event;
 pub(crate) mod imported;
 pub(crate) mod moment;
 pub(crate) mod policy;
+pub(crate) mod redrive_preview;
+pub(crate) mod redrive_run;
 pub(crate) mod redriven;
 pub(crate) mod rotated;
 pub(crate) mod status;
@@ -26,6 +30,8 @@ pub(crate) mod story;
 
 use std::time::Duration;
 
+pub(crate) use badge::Badge;
+pub(crate) use block::{Column, Listing, Panel, Progress, Share, Spark};
 use redrive_policy::Lang;
 use serde::Serialize;
 
@@ -39,6 +45,8 @@ pub(crate) enum Tone {
     Dim,
     Strong,
     Heading,
+    /// Bad, and it was thought to be over.
+    Alarm,
 }
 
 /// A text and what it means.
@@ -105,7 +113,22 @@ pub(crate) enum Block {
     Text(Vec<Span>),
     /// Names and values.
     Fields(Vec<(String, Span)>),
+    /// Cells of prose: what does not fit is wrapped.
     Table(Table),
+    /// Rows of a list: each stays on its line, and what does not fit is left out by rank.
+    Listing(Listing),
+    /// A box with a title around other blocks.
+    Panel(Panel),
+    /// Numbers that matter, side by side, each above its name.
+    Tally(Vec<(Span, String)>),
+    /// Parts of a whole as bars, one below the other.
+    Shares(Vec<Share>),
+    /// How far something has come.
+    Progress(Progress),
+    /// What happened over time, a line each.
+    Sparks(Vec<Spark>),
+    /// Two halves side by side where there is room, else one below the other.
+    Beside(Vec<Block>, Vec<Block>),
     Bars(Bars),
     /// An empty line.
     Gap,
@@ -116,6 +139,8 @@ pub(crate) enum Block {
 pub(crate) struct Reader {
     pub(crate) lang: Lang,
     pub(crate) verbose: bool,
+    /// Points in time as such, not as how long ago they were.
+    pub(crate) absolute: bool,
 }
 
 /// Something that can be shown to a person.

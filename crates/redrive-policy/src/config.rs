@@ -24,12 +24,12 @@ mod inherit;
 mod node;
 mod path;
 mod problem;
+mod read_auto_redrive;
 mod read_backoff;
 mod read_policy;
 mod read_rules;
 mod schema;
 mod shape;
-mod suggest;
 mod task;
 mod words;
 mod write;
@@ -48,6 +48,7 @@ use problem::Problems;
 use shape::{Shape, Table};
 
 pub use problem::{ConfigError, Expected, Problem, ProblemKind, ValueType};
+pub use read_auto_redrive::AutoRedrive;
 pub use task::TaskRetryOverride;
 pub use write::policy_to_json;
 
@@ -60,6 +61,8 @@ pub struct Config {
     pub rules: Vec<UserRule>,
     /// What to do about snapshots and partial results (its effects come with tasks).
     pub recovery: RecoverySettings,
+    /// Rules by which workers put dead letters back.
+    pub auto_redrive: Vec<AutoRedrive>,
     /// How people are told.
     pub escalate: EscalateSettings,
     /// What the command line would otherwise be told each time.
@@ -167,6 +170,7 @@ impl Config {
             policies: inherit::read_policies(node, &mut notes),
             rules: read_rules::read_rules(node, &mut notes),
             recovery: read_recovery(node),
+            auto_redrive: read_auto_redrive::read(node, &mut notes),
             escalate: read_escalate(node),
             settings: Settings {
                 store: node.get("store").and_then(Node::text).map(str::to_owned),

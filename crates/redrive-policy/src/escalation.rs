@@ -8,7 +8,7 @@ use std::fmt::Display;
 use serde::{Deserialize, Serialize};
 
 use crate::cause::{Cause, FailureType, named_enum};
-use crate::decide::{Decision, Why};
+use crate::decide::{Decision, DecisionRecord, Why};
 use crate::hint::Bullets;
 use crate::lang::{Lang, fill, template, text};
 use crate::redact::{one_line, redact, redact_lines};
@@ -30,11 +30,21 @@ named_enum! {
 impl ReasonType {
     /// The kind of reason behind a decision to escalate.
     pub fn of(decision: &Decision) -> ReasonType {
-        let cause = decision.cause.unwrap_or(Cause::Unknown);
         match decision.why {
-            Why::Exhausted { .. } if decision.max_retries > 0 => return ReasonType::MaxRetries,
-            _ => {}
+            Why::Exhausted { .. } if decision.max_retries > 0 => ReasonType::MaxRetries,
+            _ => ReasonType::of_cause(decision.cause.unwrap_or(Cause::Unknown)),
         }
+    }
+
+    /// The same, from what was written down of the decision. What is not retried is recorded with no retries allowed.
+    pub fn of_record(record: &DecisionRecord) -> ReasonType {
+        if record.max_retries > 0 && record.current_retry_count >= record.max_retries {
+            return ReasonType::MaxRetries;
+        }
+        ReasonType::of_cause(record.cause.unwrap_or(Cause::Unknown))
+    }
+
+    fn of_cause(cause: Cause) -> ReasonType {
         match cause {
             Cause::ResourceExhausted => ReasonType::ResourceExhausted,
             Cause::HumanJudgment | Cause::Cancelled | Cause::Unknown => ReasonType::HumanJudgment,

@@ -27,6 +27,7 @@ mod hint;
 mod jitter;
 mod known_secrets;
 mod lang;
+mod nearest;
 mod policy;
 mod presets;
 mod redact;
@@ -40,7 +41,7 @@ pub use backoff::{
 pub use cause::{Cause, CauseSet, Class, ErrorCategory, FailureType, UnknownName};
 pub use classify::{Classifier, Explanation, RuleError, RuleSpec, TEXT_BOUND, UserRule};
 pub use config::{
-    Config, ConfigError, Expected, Format, Problem, ProblemKind, RecoverySettings, Settings,
+    AutoRedrive, Config, ConfigError, Expected, Format, Problem, ProblemKind, RecoverySettings, Settings,
     TaskRetryOverride, ValueType, policy_from_json, policy_to_json,
 };
 pub use decide::{
@@ -58,6 +59,7 @@ pub use hint::Hint;
 pub use jitter::{Factor, Jitter};
 pub use known_secrets::{KnownSecrets, redact_json};
 pub use lang::{Catalog, Lang};
+pub use nearest::nearest;
 pub use policy::{
     CurveKind, DEFAULT_CRASH_BUDGET, DEFAULT_MAX_RETRY_AFTER, Entry, LongRetryAfter, Override, Policy,
     PolicySpec, PolicyWarning,

@@ -152,7 +152,8 @@ pub(crate) trait End {
     /// Begins to receive; what an interrupted copy has left goes.
     fn receive(&mut self) -> Result<(), StoreError>;
     fn name(&mut self, text: &str) -> Result<i64, StoreError>;
-    fn queue(&mut self, name: &str) -> Result<i64, StoreError>;
+    /// With `paused`: none of its work is handed out since then, for this reason.
+    fn queue(&mut self, name: &str, paused: Option<(i64, Option<&str>)>) -> Result<i64, StoreError>;
     fn lane(&mut self, queue_id: i64, kind: &str, counters: &[i64]) -> Result<i64, StoreError>;
     fn put(&mut self, table: &Table, rows: Vec<Record>) -> Result<(), StoreError>;
     /// Ends receiving. With `from` nobody may write until the doors are opened.
@@ -386,8 +387,10 @@ fn intern(source: &mut dyn End, target: &mut dyn End) -> Result<Numbers, StoreEr
     })?;
     source.read(&QUEUES, &mut |chunk| {
         for record in chunk {
-            let [Value::Int(id), Value::Text(name)] = &record[..] else { return Err(odd()) };
-            numbers.queues.insert(*id, target.queue(name)?);
+            let [Value::Int(id), Value::Text(name), paused_at, why] = &record[..] else { return Err(odd()) };
+            let why = if let Value::Text(why) = why { Some(why.as_str()) } else { None };
+            let paused = paused_at.as_int().map(|at| (at, why));
+            numbers.queues.insert(*id, target.queue(name, paused)?);
         }
         Ok(())
     })?;

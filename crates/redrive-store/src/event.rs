@@ -252,7 +252,7 @@ fn refuse(refusal: Refusal) -> Result<(), StoreError> {
     Err(Trouble::Refused(refusal).into())
 }
 
-fn must_be_name(what: &'static str, name: &str) -> Result<(), StoreError> {
+pub(crate) fn must_be_name(what: &'static str, name: &str) -> Result<(), StoreError> {
     if is_name(name) {
         return Ok(());
     }

@@ -90,9 +90,7 @@ impl NewJob {
     /// Whether it can be stored at all.
     pub fn validate(&self) -> Result<(), StoreError> {
         let refuse = |refusal| Err(StoreError::from(Trouble::Refused(refusal)));
-        if self.payload.len() > MAX_PAYLOAD_BYTES {
-            return refuse(Refusal::PayloadTooLarge { bytes: self.payload.len(), most: MAX_PAYLOAD_BYTES });
-        }
+        fits(&self.payload)?;
         if !PRIORITIES.contains(&self.priority) {
             return refuse(Refusal::BadPriority(self.priority));
         }
@@ -248,6 +246,15 @@ pub trait Jobs: Send + Sync {
 pub(crate) fn validate(jobs: &[NewJob]) -> Result<(), StoreError> {
     few_enough(jobs.len())?;
     jobs.iter().try_for_each(NewJob::validate)
+}
+
+/// Whether a payload can be stored at all.
+pub(crate) fn fits(payload: &[u8]) -> Result<(), StoreError> {
+    if payload.len() > MAX_PAYLOAD_BYTES {
+        let refusal = Refusal::PayloadTooLarge { bytes: payload.len(), most: MAX_PAYLOAD_BYTES };
+        return Err(Trouble::Refused(refusal).into());
+    }
+    Ok(())
 }
 
 /// One call is one transaction, in which nobody else gets a turn: it must not be without bounds.

@@ -8,14 +8,22 @@ mod check;
 #[cfg(all(feature = "sqlite", feature = "postgres"))]
 mod copy;
 mod dead_letter;
+// Without a back end nothing has effects.
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+mod effects;
 mod error;
 mod event;
+pub mod filter;
 mod id;
 mod job;
 mod lease;
+mod letter_group;
+mod metric;
 #[cfg(feature = "postgres")]
 mod postgres;
 pub mod protocol;
+mod queue;
+mod redrive;
 mod row;
 // Without a back end nobody seals anything.
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code, unused_imports))]
@@ -25,6 +33,8 @@ mod settle;
 mod sqlite;
 mod status;
 mod time;
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+mod told;
 mod worker;
 
 use std::future::Future;
@@ -33,7 +43,10 @@ use std::pin::Pin;
 pub use check::{CheckReport, Violation};
 #[cfg(all(feature = "sqlite", feature = "postgres"))]
 pub use copy::{Copied, CopyEnd, CopyOptions, CopyOutcome, CopyStep, copy_store};
-pub use dead_letter::{DeadLetter, DeadLetters, LetterFilter, Redriven};
+pub use dead_letter::{
+    DeadLetter, DeadLetters, Edited, Heads, ImportedLetter, LetterFilter, LetterHead, LetterTest,
+    PayloadVersion, Redriven,
+};
 pub use error::{Refusal, StoreError, Trouble};
 pub use event::{
     Aside, ErrorInfo, Event, EventFilter, EventId, EventStatus, Events, ImportedEvent, NewEvent, Order,
@@ -45,8 +58,12 @@ pub use job::{
     NewJob, Origin, PRIORITIES, RunNow,
 };
 pub use lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
+pub use letter_group::{Group, GroupCounts, GroupQuery, GroupState, Groups};
+pub use metric::{MOST_RETRIES, Metric, MetricCount, Metrics, MetricsQuery, bucket_end, bucket_of, hour_of};
 #[cfg(feature = "postgres")]
 pub use postgres::{Postgres, PostgresOptions, enqueue_in as enqueue_in_postgres};
+pub use queue::{Queue, Queues};
+pub use redrive::{FirstAttempt, Judged, NewRun, Redrives, Run, RunId, RunState, RunStep, Stepped};
 pub use seal::{KEY_BYTES, KeyRing, KeyTrouble, LineTrouble};
 pub use settle::{
     DecidedOn, Ending, FailedAttempt, LetterReason, NewLetter, Output, Settled, Settlement, StoredDecision,
@@ -55,15 +72,21 @@ pub use settle::{
 pub use sqlite::{Durability, Sqlite, SqliteOptions, enqueue_in};
 pub use status::{LaneCounts, StoreStatus};
 pub use time::Timestamp;
-pub use worker::{WorkerPresence, Workers};
+pub use worker::{Takes, WorkerPresence, Workers};
 
 /// What every method of a store answers with.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// A whole store.
-pub trait Store: Jobs + Leases + DeadLetters + Events + Workers + Housekeeping {}
+pub trait Store:
+    Jobs + Leases + DeadLetters + Groups + Redrives + Queues + Events + Metrics + Workers + Housekeeping
+{
+}
 
-impl<S: Jobs + Leases + DeadLetters + Events + Workers + Housekeeping> Store for S {}
+impl<S> Store for S where
+    S: Jobs + Leases + DeadLetters + Groups + Redrives + Queues + Events + Metrics + Workers + Housekeeping
+{
+}
 
 /// What a round of pruning did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

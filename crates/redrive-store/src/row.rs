@@ -15,6 +15,7 @@ use crate::id::{EventSeq, JobId};
 use crate::seal::{Cell, Seals};
 use crate::settle::{FailedAttempt, Output, Settlement};
 use crate::time::Timestamp;
+use crate::worker::Takes;
 
 /// An event to be written.
 #[derive(Debug, Clone, Default)]
@@ -90,6 +91,17 @@ pub(crate) fn count(number: i64) -> u32 {
 /// Tags as their column.
 pub(crate) fn tags(tags: &[impl Serialize]) -> Option<String> {
     (!tags.is_empty()).then(|| json!(tags).to_string())
+}
+
+/// Names as a column of `worker`.
+pub(crate) fn names(names: &[String]) -> String {
+    json!(names).to_string()
+}
+
+/// What a worker takes, from its columns; absent: it has not said.
+pub(crate) fn takes(queues: Option<String>, kinds: Option<String>) -> Option<Takes> {
+    let read = |text: Option<String>| serde_json::from_str(&text?).ok();
+    Some(Takes { queues: read(queues)?, kinds: read(kinds)? })
 }
 
 /// An event of a person or a program as a row; what it came with is in `detail` already.

@@ -47,6 +47,10 @@ pub(crate) enum Cell {
     LetterContext,
     /// By the job's id.
     LetterReport,
+    /// By the fingerprint: see `effects::sample_row`.
+    GroupSample,
+    /// By the number of the replaced payload's row.
+    VersionPayload,
     /// By the event's place in the stream.
     EventDetail,
     /// By the line's number in the store.
@@ -68,6 +72,8 @@ impl Cell {
             Cell::LetterMessage => "dead_letter.error_message",
             Cell::LetterContext => "dead_letter.context",
             Cell::LetterReport => "dead_letter.report",
+            Cell::GroupSample => "letter_group.sample",
+            Cell::VersionPayload => "payload_version.payload",
             Cell::EventDetail => "event.detail",
             Cell::AsideWhy => "aside.why",
             Cell::AsideText => "aside.text",

@@ -10,14 +10,22 @@ mod checkpoint;
 #[cfg(feature = "postgres")]
 mod copy;
 mod dead_letter;
+mod edit;
 mod event;
+mod heads;
 mod job;
 mod lease;
+mod letter_group;
+mod letter_import;
+mod mend;
+mod metric;
 mod migrate;
 mod moved;
 mod open;
 mod operation;
+mod queue;
 mod reader;
+mod redrive;
 mod reseal;
 mod reserve;
 mod settle;
@@ -34,21 +42,24 @@ use std::time::Duration;
 use rusqlite::ErrorCode;
 
 #[cfg(feature = "postgres")]
-#[cfg(feature = "postgres")]
 pub(crate) use backup::{sync, whole};
+#[cfg(feature = "postgres")]
 pub(crate) use copy::SqliteEnd;
 
-use crate::dead_letter::{DeadLetter, DeadLetters, LetterFilter, Redriven};
+use crate::dead_letter::{
+    DeadLetter, DeadLetters, Edited, Heads, ImportedLetter, LetterFilter, PayloadVersion, Redriven,
+};
 use crate::error::{StoreError, Trouble};
 use crate::event::{Aside, Event, EventFilter, EventId, Events, ImportedEvent, NewEvent, Scrap};
 use crate::id::{EventSeq, JobId, WorkerId};
-use crate::job::{Enqueued, JobRecord, Jobs, MAX_BATCH, NewJob, RunNow, few_enough, validate};
+use crate::job::{Enqueued, JobRecord, Jobs, MAX_BATCH, NewJob, RunNow, few_enough, fits, validate};
 use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
+use crate::row;
 use crate::seal::{Keeper, KeyRing};
 use crate::settle::{Settled, Settlement};
 use crate::status::StoreStatus;
 use crate::time::{Timestamp, whole_millis as millis};
-use crate::worker::{WorkerPresence, Workers};
+use crate::worker::{Takes, WorkerPresence, Workers};
 use crate::{Answer, CheckReport, Housekeeping, Pruned, Resealed};
 
 use batch::{Batch, Memory};
@@ -351,7 +362,54 @@ impl DeadLetters for Sqlite {
     ) -> Answer<'_, Vec<Redriven>> {
         Box::pin(async move {
             few_enough(ids.len())?;
-            self.write(move |batch| dead_letter::redrive(batch, now, &ids, event_type)).await
+            self.write(move |batch| redrive::redrive(batch, now, &ids, event_type)).await
+        })
+    }
+
+    fn letter_heads(&self, filter: LetterFilter, limit: u32, look_at: u32) -> Answer<'_, Heads> {
+        Box::pin(self.readers.read(move |batch| heads::heads(batch, &filter, limit, look_at)))
+    }
+
+    fn count_letters(&self, filter: LetterFilter) -> Answer<'_, u64> {
+        Box::pin(self.readers.read(move |batch| heads::count(batch, &filter)))
+    }
+
+    fn edit_payload(
+        &self,
+        now: Timestamp,
+        id: JobId,
+        edits: u32,
+        payload: Vec<u8>,
+        edited_by: String,
+    ) -> Answer<'_, Edited> {
+        Box::pin(async move {
+            fits(&payload)?;
+            self.write(move |batch| edit::edit(batch, now, id, edits, &payload, &edited_by)).await
+        })
+    }
+
+    fn payload_versions(&self, id: JobId) -> Answer<'_, Vec<PayloadVersion>> {
+        Box::pin(self.readers.read(move |batch| edit::versions(batch, id)))
+    }
+
+    fn discard(
+        &self,
+        now: Timestamp,
+        ids: Vec<JobId>,
+        event_type: &'static str,
+        why: Option<String>,
+    ) -> Answer<'_, Vec<bool>> {
+        Box::pin(async move {
+            few_enough(ids.len())?;
+            self.write(move |batch| dead_letter::discard(batch, now, &ids, event_type, why.as_deref())).await
+        })
+    }
+
+    fn import_letters(&self, now: Timestamp, letters: Vec<ImportedLetter>) -> Answer<'_, Vec<Enqueued>> {
+        Box::pin(async move {
+            few_enough(letters.len())?;
+            letters.iter().try_for_each(ImportedLetter::validate)?;
+            self.add(move |batch| letter_import::import(batch, now, &letters)).await
         })
     }
 }
@@ -410,6 +468,14 @@ impl Workers for Sqlite {
         }))
     }
 
+    fn takes(&self, worker: WorkerId, takes: Takes) -> Answer<'_, ()> {
+        Box::pin(self.write(move |batch| {
+            let (queues, kinds) = (row::names(&takes.queues), row::names(&takes.kinds));
+            batch.run(sql!("worker_takes"), rusqlite::params![worker.0, queues, kinds])?;
+            Ok(())
+        }))
+    }
+
     fn unregister(&self, _: Timestamp, worker: WorkerId) -> Answer<'_, ()> {
         Box::pin(self.write(move |batch| lease::unregister(batch, worker)))
     }
@@ -423,6 +489,7 @@ impl Workers for Sqlite {
                     started_at: Timestamp::from_millis(row.get(2)?),
                     seen_at: Timestamp::from_millis(row.get(3)?),
                     expires_at: Timestamp::from_millis(row.get(4)?),
+                    takes: row::takes(row.get(5)?, row.get(6)?),
                 })
             })
         }))
@@ -467,6 +534,10 @@ impl Housekeeping for Sqlite {
         Box::pin(self.write(move |batch| {
             let letters = dead_letter::purge(batch, now, letters_before, limit)?;
             let (events, more) = event::prune(batch, events_before, limit)?;
+            let more = more
+                | letter_group::prune(batch, letters_before, limit)?
+                | redrive::prune(batch, letters_before, limit)?
+                | metric::prune(batch, events_before, limit)?;
             Ok(Pruned { events, letters, more: more || letters >= u64::from(limit) })
         }))
     }

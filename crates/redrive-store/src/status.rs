@@ -27,6 +27,8 @@ pub struct LaneCounts {
     pub cancelled: u64,
     /// When the oldest one that is due became so.
     pub oldest_due: Option<Timestamp>,
+    /// Since when none of its queue's work is handed out; absent: it is.
+    pub paused_at: Option<Timestamp>,
 }
 
 /// The whole store.

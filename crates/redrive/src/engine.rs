@@ -26,9 +26,11 @@ mod maintenance;
 mod overrides;
 mod policies;
 mod redrive;
+mod search;
 mod settle;
 mod shutdown;
 mod simulate;
+mod trace;
 mod worker;
 
 use std::fmt;
@@ -64,9 +66,14 @@ pub use http_call::HttpExecutor;
 pub use inline::InlineRetry;
 pub use maintenance::Maintained;
 pub use overrides::{overrides_from_json, overrides_to_json};
-pub use redrive::RetryNow;
+pub use redrive::{
+    Canary, EndedWhy, MOST_IDS, RedrivePlan, RedrivePreview, RedriveRequest, RedriveRun, RetryNow, Tally,
+    Turn, Which, Would, parse_rate, step_size,
+};
+pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
+pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};
 pub use worker::{Worker, WorkerBuilder, WorkerReport};
 
 /// The engine on one store. Cheap to clone; every clone is the same engine.
@@ -103,6 +110,8 @@ struct Shared {
     lang: Lang,
     seed: Option<AtomicU64>,
     retention: Retention,
+    /// By which dead letters are put back by themselves.
+    recovery_rules: Vec<maintenance::recover::Rule>,
     /// Of the workers that this engine ever had: after a jump of the clock the living have so long.
     longest_lease_ms: AtomicU64,
     clock_watch: Mutex<ClockWatch>,

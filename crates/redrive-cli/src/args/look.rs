@@ -78,16 +78,6 @@ pub(crate) struct RetryArgs {
     pub(crate) yes: bool,
 }
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct RedriveArgs {
-    #[arg(value_name = "ID", value_parser = value::job_ref, required_unless_present = "all")]
-    pub(crate) ids: Vec<JobRef>,
-    #[arg(long, conflicts_with = "ids")]
-    pub(crate) all: bool,
-    #[arg(long, short)]
-    pub(crate) yes: bool,
-}
-
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum StoreCommand {
     Migrate,

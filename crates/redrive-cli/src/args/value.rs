@@ -6,12 +6,12 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use redrive_policy::{Cause, CauseSet, CurveKind, Factor, Jitter, Lang, Multiplier, human_duration};
+use redrive_policy::{Cause, CauseSet, CurveKind, Factor, Jitter, Lang, Multiplier, human_duration, nearest};
 
-use redrive_store::{EventSeq, EventStatus, JobId, MAX_NAME_BYTES, PRIORITIES, Timestamp};
+use redrive_store::{EventSeq, EventStatus, JobId, MAX_NAME_BYTES, PRIORITIES, RunId, Timestamp};
 
 use super::{MAX_COUNT, MAX_LIMIT, MAX_SLOTS};
-use crate::nearest::nearest;
+
 use crate::text::{say, text};
 
 /// The longest duration that can be read, in whole days: nanoseconds are counted in 64 bits.
@@ -44,6 +44,10 @@ pub(crate) enum BadValue {
     },
     /// Neither the id of a job nor that of an event.
     Id,
+    /// Not the id of a redrive.
+    RunId,
+    Rate,
+    Percent,
     Since,
     Status {
         written: String,
@@ -116,6 +120,9 @@ impl BadValue {
                 text(lang, "allowed.whole", &[("least", PRIORITIES.start()), ("most", PRIORITIES.end())])
             }
             BadValue::Name => text(lang, "allowed.name", &[("most", &MAX_NAME_BYTES)]),
+            BadValue::RunId => say(lang, "allowed.run-id"),
+            BadValue::Rate => say(lang, "allowed.rate"),
+            BadValue::Percent => say(lang, "allowed.percent"),
             BadValue::Header => say(lang, "allowed.header"),
         }
     }
@@ -259,6 +266,25 @@ pub(super) fn job_ref(text: &str) -> Result<JobRef, BadValue> {
         return Ok(JobRef::Event(text.to_owned()));
     }
     job_id(text).map(JobRef::Job)
+}
+
+/// A redrive, by its number.
+pub(super) fn run_id(text: &str) -> Result<RunId, BadValue> {
+    text.trim().parse().map_err(|_| BadValue::RunId)
+}
+
+/// So many in a second, a minute or an hour; as a number for the second.
+pub(super) fn rate(text: &str) -> Result<f64, BadValue> {
+    redrive::engine::parse_rate(text).ok_or(BadValue::Rate)
+}
+
+/// A share in percent, as a number from 0 to 1.
+pub(super) fn percent(text: &str) -> Result<f64, BadValue> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse().ok();
+    number
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .map(|percent: f64| percent / 100.0)
+        .ok_or(BadValue::Percent)
 }
 
 pub(super) fn since(text: &str) -> Result<Since, BadValue> {

@@ -11,7 +11,6 @@ use crate::args::{EventsArgs, Since};
 use crate::render::{self, json};
 use crate::settings::Form;
 use crate::trouble::Trouble;
-use crate::view::Reader;
 use crate::view::event::EventLines;
 use crate::{Exit, Stage};
 
@@ -89,7 +88,7 @@ struct Teller {
 impl Teller {
     fn new(stage: &Stage<'_>) -> Teller {
         let settings = &stage.settings;
-        let reader = Reader { lang: settings.lang, verbose: settings.verbose };
+        let reader = settings.reader();
         Teller { lines: EventLines::new(reader, (settings.form == Form::Rich).then_some(settings.width)) }
     }
 

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive::engine::Engine;
+use redrive::engine::{Engine, Named};
 use redrive_policy::Config;
 use redrive_store::{
-    Event, JobRecord, KeyRing, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, StoreError,
+    Event, Group, JobRecord, KeyRing, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, StoreError,
     Timestamp, Trouble as StoreTrouble,
 };
 use tokio::runtime::{Builder, Runtime};
@@ -138,6 +138,19 @@ impl Opened {
             }
         };
         self.wait(self.store.job(job))?.ok_or_else(unknown)
+    }
+
+    /// The one group whose fingerprint begins so.
+    pub(super) fn group(&self, written: &str, engine: &Engine) -> Result<Group, Trouble> {
+        match self.runtime.block_on(engine.group_named(&written.to_lowercase()))? {
+            Named::One(group) => Ok(*group),
+            Named::Several(candidates) => {
+                Err(Trouble::AmbiguousGroup { prefix: written.to_owned(), candidates })
+            }
+            Named::Nothing => {
+                Err(Trouble::NoGroup { prefix: written.to_owned(), store: self.store.location() })
+            }
+        }
     }
 
     /// A job's own events, the oldest first.

@@ -1,43 +1,114 @@
-//! `redrive ID… | --all`: dead letters go back into their queues, with a fresh budget.
+//! `redrive`: dead letters go back into their queues, with a fresh budget. A few by their ids at once; many as a durable
+//! run that is shown before it begins, watched while it goes, and goes on without us.
 
-use redrive::engine::Engine;
-use redrive_store::{LetterFilter, Redriven};
+use redrive::engine::{Canary, Engine, RedriveRequest, Which};
+use redrive_store::{Redriven, RunId};
 
-use super::confirm;
 use super::opened::{self, Opened};
+use super::{ask, redrive_watch, shown};
 use crate::args::RedriveArgs;
-use crate::text::text;
+use crate::settings::Form;
+use crate::text::{say, text};
 use crate::trouble::Trouble;
+use crate::view::Page;
+use crate::view::redrive_preview::RedrivePreviewView;
+use crate::view::redrive_run::{RedriveRunView, RedriveRunsView, RunLine};
 use crate::view::redriven::{RedriveResult, RedrivenItem, RedrivenView};
-use crate::{Exit, Stage};
+use crate::{Exit, Stage, render};
 
-pub(super) fn run(
-    args: &RedriveArgs,
-    stage: &mut Stage<'_>,
-) -> Result<(Option<RedrivenView>, Exit), Trouble> {
+/// How many redrives are listed.
+const LISTED: u32 = 50;
+
+pub(super) fn run(args: &RedriveArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let config = stage.settings.config()?;
     let opened = opened::to_read(stage)?;
     let engine = opened.engine(&config, stage)?;
-    let view = if args.all {
-        let dead = opened.wait(opened.store.status(opened.now))?.dead_letters;
-        if dead == 0 {
-            return Err(Trouble::NoLetters { store: opened.store.location() });
-        }
-        let what = text(stage.settings.lang, "ask.all", &[("n", &dead)]);
-        if !args.yes && !confirm(&what, "redrive redrive --all", stage)? {
-            return Ok((None, Exit::Done));
-        }
-        let (redriven, failed) = opened.runtime.block_on(engine.redrive_all(LetterFilter::default()))?;
-        RedrivenView::counted(redriven, failed)
-    } else {
-        RedrivenView::new(some(args, &opened, &engine)?)
+    if args.runs {
+        return list(&opened, &engine, stage);
+    }
+    if let Some(id) = args.resume {
+        return redrive_watch::watch(id, &opened, &engine, stage);
+    }
+    if let Some(id) = args.cancel {
+        return cancel(id, args, &opened, &engine, stage);
+    }
+    let plain = !args.canary && args.rate.is_none() && args.limit.is_none() && !args.dry_run && !args.detach;
+    if !args.ids.is_empty() && plain {
+        let view = RedrivenView::new(some(args, &opened, &engine)?);
+        let exit = match (view.redriven, view.failed) {
+            (_, 0) => Exit::Done,
+            (0, _) => Exit::Nothing,
+            _ => Exit::Partly,
+        };
+        return shown(&view, exit, stage);
+    }
+    many(args, &opened, &engine, stage)
+}
+
+/// Shows what would be done, asks, and does it as a run.
+fn many(
+    args: &RedriveArgs,
+    opened: &Opened,
+    engine: &Engine,
+    stage: &mut Stage<'_>,
+) -> Result<Exit, Trouble> {
+    let canary = args.canary.then(|| {
+        let canary = Canary::default();
+        Canary { max_failure_rate: args.max_failures.unwrap_or(canary.max_failure_rate) }
+    });
+    let request = RedriveRequest {
+        rate: args.rate,
+        limit: args.limit,
+        canary,
+        ..RedriveRequest::new(which(args, opened, engine)?)
     };
-    let exit = match (view.redriven, view.failed) {
-        (_, 0) => Exit::Done,
-        (0, _) => Exit::Nothing,
-        _ => Exit::Partly,
-    };
-    Ok((Some(view), exit))
+    let preview = opened.runtime.block_on(engine.preview_redrive(&request))?;
+    if preview.count == 0 {
+        return Err(match request.which {
+            Which::All => Trouble::NoLetters { store: opened.store.location() },
+            _ => Trouble::NothingMatches { store: opened.store.location() },
+        });
+    }
+    let (count, now) = (preview.count, opened.now);
+    let view = RedrivePreviewView::new(preview, args.canary, args.rate, now);
+    for warning in view.warnings(stage.settings.reader()) {
+        stage.talk.warning(&warning);
+    }
+    if args.dry_run {
+        return shown(&view, Exit::Done, stage);
+    }
+    if !args.yes {
+        let what = text(stage.settings.lang, "redrive.about-to", &[("n", &count)]);
+        if stage.settings.form != Form::Json && stage.stdin_is_terminal {
+            let page = render::page(&view.blocks(stage.settings.reader()), stage);
+            stage.talk.page(&page);
+        }
+        if !ask(&what, "redrive.go-on", "redrive redrive", stage)? {
+            stage.talk.note(&say(stage.settings.lang, "ask.cancelled"));
+            return Ok(Exit::Done);
+        }
+    }
+    let id = opened.runtime.block_on(engine.start_redrive(request))?;
+    if args.detach {
+        let run = opened.runtime.block_on(engine.redrive_run(id))?.ok_or_else(|| unknown(id, opened))?;
+        return shown(&RedriveRunView::new(RunLine::new(&run, None)), Exit::Done, stage);
+    }
+    redrive_watch::watch(id, opened, engine, stage)
+}
+
+/// Which letters are meant.
+fn which(args: &RedriveArgs, opened: &Opened, engine: &Engine) -> Result<Which, Trouble> {
+    if let Some(prefix) = &args.group {
+        return Ok(Which::Group(opened.group(prefix, engine)?.fingerprint));
+    }
+    if let Some(filter) = &args.filter {
+        return Ok(Which::Where(filter.clone()));
+    }
+    if args.all {
+        return Ok(Which::All);
+    }
+    let ids = args.ids.iter().map(|id| opened.job(id).map(|record| record.id)).collect::<Result<_, _>>()?;
+    Ok(Which::Ids(ids))
 }
 
 fn some(args: &RedriveArgs, opened: &Opened, engine: &Engine) -> Result<Vec<RedrivenItem>, Trouble> {
@@ -60,4 +131,36 @@ fn some(args: &RedriveArgs, opened: &Opened, engine: &Engine) -> Result<Vec<Redr
         items.push(RedrivenItem { id: record.id.to_string(), result });
     }
     Ok(items)
+}
+
+fn list(opened: &Opened, engine: &Engine, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+    let runs = opened.runtime.block_on(engine.redrive_runs(false, LISTED))?;
+    let mut items = Vec::with_capacity(runs.len());
+    for run in &runs {
+        items.push(RunLine::new(run, opened.runtime.block_on(engine.tally(run))?));
+    }
+    shown(&RedriveRunsView::new(items, opened.now), Exit::Done, stage)
+}
+
+fn cancel(
+    id: RunId,
+    args: &RedriveArgs,
+    opened: &Opened,
+    engine: &Engine,
+    stage: &mut Stage<'_>,
+) -> Result<Exit, Trouble> {
+    let was_under_way = opened.runtime.block_on(engine.cancel_redrive(id, args.why.clone()))?;
+    let run = opened.runtime.block_on(engine.redrive_run(id))?.ok_or_else(|| unknown(id, opened))?;
+    let tally = opened.runtime.block_on(engine.tally(&run))?;
+    let exit = if was_under_way {
+        Exit::Done
+    } else {
+        stage.talk.note(&text(stage.settings.lang, "redrive.over-already", &[("id", &id)]));
+        Exit::Failed
+    };
+    shown(&RedriveRunView::new(RunLine::new(&run, tally)), exit, stage)
+}
+
+pub(super) fn unknown(id: RunId, opened: &Opened) -> Trouble {
+    Trouble::NoRun { id, store: opened.store.location() }
 }

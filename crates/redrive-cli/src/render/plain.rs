@@ -3,10 +3,11 @@
 //! Signs that only look nicer (×, ±, ≤, –, …) are spelt in ASCII before columns are measured. Letters of other
 //! scripts stay as they are.
 
-use super::table::share;
+use super::chart::percent;
+use super::table::{share, table_of};
 use crate::escape::{escape, pad, pad_left, width};
 use crate::view::backoff::short;
-use crate::view::{Align, Bar, Bars, Block, Span, Table};
+use crate::view::{Align, Bar, Bars, Block, Progress, Share, Span, Spark, Table};
 
 /// How wide the longest bar is.
 const BAR: usize = 40;
@@ -30,12 +31,55 @@ pub(super) fn page(blocks: &[Block]) -> String {
                 out.push_str(&lines.join("\n"));
             }
             Block::Table(table) => out.push_str(&rows(table)),
+            Block::Listing(listing) => out.push_str(&rows(&table_of(listing))),
+            Block::Panel(panel) => {
+                let note = panel.note.as_ref().map(|note| format!(" ({})", ascii(&note.text)));
+                out.push_str(&format!("{}{}\n", ascii(&panel.title.text), note.unwrap_or_default()));
+                out.push_str(page(&panel.body).trim_end_matches('\n'));
+            }
+            Block::Tally(counts) => {
+                let lines: Vec<String> = counts
+                    .iter()
+                    .map(|(value, name)| format!("{}: {}", ascii(name), ascii(&value.text)))
+                    .collect();
+                out.push_str(&lines.join("\n"));
+            }
+            Block::Shares(shares) => out.push_str(&lines(shares, share_line)),
+            Block::Progress(progress) => out.push_str(&progress_line(progress)),
+            Block::Sparks(sparks) => out.push_str(&lines(sparks, spark_line)),
+            Block::Beside(left, right) => {
+                out.push_str(&page(left));
+                out.push_str(page(right).trim_end_matches('\n'));
+            }
             Block::Bars(bars) => out.push_str(&rows(&curve(bars))),
             Block::Gap => {}
         }
         out.push('\n');
     }
     out
+}
+
+fn lines<T>(parts: &[T], line: fn(&T) -> String) -> String {
+    parts.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn share_line(share: &Share) -> String {
+    let part = percent(share.value, share.of);
+    let part = if part.is_empty() { part } else { format!(" ({part})") };
+    format!("{}: {}{part}", ascii(&share.label), share.value)
+}
+
+fn progress_line(progress: &Progress) -> String {
+    let part = percent(progress.done, progress.total);
+    let part = if part.is_empty() { part } else { format!(" ({part})") };
+    let note = if progress.note.is_empty() { String::new() } else { format!(" {}", ascii(&progress.note)) };
+    format!("{}: {}/{}{part}{note}", ascii(&progress.label), progress.done, progress.total)
+}
+
+fn spark_line(spark: &Spark) -> String {
+    let values: Vec<String> = spark.values.iter().map(ToString::to_string).collect();
+    let note = if spark.note.is_empty() { String::new() } else { format!(" ({})", ascii(&spark.note)) };
+    format!("{}: {}{note}", ascii(&spark.label), values.join(" "))
 }
 
 /// The text, harmless and without typography.

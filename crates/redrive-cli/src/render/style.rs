@@ -13,6 +13,7 @@ const fn style(tone: Tone) -> Style {
         Tone::Dim => Style::new().dimmed(),
         Tone::Strong => Style::new().bold(),
         Tone::Heading => AnsiColor::Cyan.on_default().bold(),
+        Tone::Alarm => AnsiColor::Red.on_default().bold(),
     }
 }
 

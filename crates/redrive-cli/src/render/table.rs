@@ -7,18 +7,21 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table as G
 
 use super::style::paint;
 use super::wrap::{widest_piece, wrap};
+use super::{chart, listing, panel};
 use crate::escape::{escape, pad, pad_left, width};
 use crate::view::backoff::short;
-use crate::view::{Align, Bar, Bars, Block, Span, Table, Tone};
+use crate::view::{Align, Bar, Bars, Block, Listing, Span, Table, Tone};
 
 /// Invisible characters that carry a tone through the layout of a table, which knows nothing of colour. They
 /// take no space, and no text can bring them along: escaping writes them out.
-const MARKS: [(Tone, char); 5] = [
+const MARKS: [(Tone, char); 7] = [
     (Tone::Good, '\u{2061}'),
     (Tone::Bad, '\u{2062}'),
     (Tone::Warn, '\u{2063}'),
     (Tone::Dim, '\u{2064}'),
     (Tone::Strong, '\u{2066}'),
+    (Tone::Heading, '\u{2067}'),
+    (Tone::Alarm, '\u{2068}'),
 ];
 /// Rounded corners, one line under the header, none between rows.
 const STYLE: TableStyle = UTF8_FULL_CONDENSED
@@ -28,24 +31,51 @@ const STYLE: TableStyle = UTF8_FULL_CONDENSED
     .row_separator(LineStyle::none());
 const END_MARK: char = '\u{2060}';
 
+/// What is drawn on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sheet {
+    pub(super) columns: usize,
+    pub(super) colour: bool,
+    /// Inside a panel: tables have no border of their own, and nothing is indented.
+    pub(super) boxed: bool,
+}
+
 /// The whole page.
 pub(super) fn page(blocks: &[Block], columns: usize, colour: bool) -> String {
+    draw(blocks, Sheet { columns, colour, boxed: false })
+}
+
+/// Blocks one below the other.
+pub(super) fn draw(blocks: &[Block], sheet: Sheet) -> String {
+    let Sheet { columns, colour, boxed } = sheet;
     let mut out = String::new();
     for (i, block) in blocks.iter().enumerate() {
+        let mut stack = |table: &Table| {
+            out.push_str(&stacked(table, sheet));
+            // Without a border, what follows needs some room.
+            if blocks.get(i + 1).is_some_and(|next| !matches!(next, Block::Gap)) {
+                out.push('\n');
+            }
+        };
         match block {
             Block::Heading(text) => {
                 out.push_str(&prose(&[Span::new(text.clone(), Tone::Heading)], columns, colour));
             }
             Block::Text(spans) => out.push_str(&prose(spans, columns, colour)),
-            Block::Fields(fields) => out.push_str(&pairs(fields, columns, colour)),
+            Block::Fields(fields) => out.push_str(&pairs(fields, sheet)),
             Block::Table(table) if fits(table, columns) => out.push_str(&grid(table, columns, colour)),
-            Block::Table(table) => {
-                out.push_str(&stacked(table, columns, colour));
-                // Without a border, what follows needs some room.
-                if blocks.get(i + 1).is_some_and(|next| !matches!(next, Block::Gap)) {
-                    out.push('\n');
-                }
-            }
+            Block::Table(table) => stack(table),
+            Block::Listing(whole) => match listing::fitted(whole, columns, boxed) {
+                Some(fitted) if boxed => out.push_str(&listing::borderless(&fitted, colour)),
+                Some(fitted) => out.push_str(&grid(&table_of(&fitted), columns, colour)),
+                None => stack(&table_of(whole)),
+            },
+            Block::Panel(one) => out.push_str(&panel::panel(one, sheet)),
+            Block::Tally(counts) => out.push_str(&chart::tally(counts, columns, colour)),
+            Block::Shares(shares) => out.push_str(&chart::shares(shares, columns, colour)),
+            Block::Progress(progress) => out.push_str(&chart::progress(progress, columns, colour)),
+            Block::Sparks(sparks) => out.push_str(&chart::sparks(sparks, columns, colour)),
+            Block::Beside(left, right) => out.push_str(&panel::beside(left, right, sheet)),
             Block::Bars(bars) => out.push_str(&curve(bars, columns, colour)),
             Block::Gap => {}
         }
@@ -54,7 +84,13 @@ pub(super) fn page(blocks: &[Block], columns: usize, colour: bool) -> String {
     out
 }
 
-fn tinted(text: &str, tone: Tone, colour: bool) -> String {
+/// A listing as a table, which has no ranks.
+pub(super) fn table_of(listing: &Listing) -> Table {
+    let columns = listing.columns.iter().map(|column| (column.name.clone(), column.align));
+    Table { columns: columns.collect(), rows: listing.rows.clone() }
+}
+
+pub(super) fn tinted(text: &str, tone: Tone, colour: bool) -> String {
     if colour { paint(text, tone) } else { text.to_owned() }
 }
 
@@ -74,23 +110,25 @@ fn prose(spans: &[Span], columns: usize, colour: bool) -> String {
     lines.join("\n")
 }
 
-fn pairs(fields: &[(String, Span)], columns: usize, colour: bool) -> String {
+fn pairs(fields: &[(String, Span)], sheet: Sheet) -> String {
+    let Sheet { columns, colour, boxed } = sheet;
+    let indent = if boxed { "" } else { "  " };
     // A label may carry a name from somebody's file.
     let label_width = fields.iter().map(|(label, _)| width(&escape(label))).max().unwrap_or(0);
     let mut lines = Vec::new();
     for (label, value) in fields {
-        let room = columns.saturating_sub(label_width + 4);
+        let room = columns.saturating_sub(label_width + indent.len() + 2);
         for (i, line) in wrap(&escape(&value.text), room).iter().enumerate() {
             let label = if i == 0 { escape(label) } else { "".into() };
             let label = tinted(&pad(&label, label_width), Tone::Dim, colour);
-            lines.push(format!("  {label}  {}", tinted(line, value.tone, colour)));
+            lines.push(format!("{indent}{label}  {}", tinted(line, value.tone, colour)));
         }
     }
     lines.join("\n")
 }
 
 /// What a cell takes besides its text: a border and a space on each side.
-const AROUND_A_CELL: usize = 3;
+pub(super) const AROUND_A_CELL: usize = 3;
 /// A table that must be squeezed into less than this is no pleasure to read.
 const NARROW: usize = 64;
 /// No column is made narrower than this.
@@ -135,7 +173,7 @@ fn widths(table: &Table, columns: usize) -> Vec<usize> {
 
 /// The rows one below the other, each cell on a line with the name of its column. A cell without a name is a
 /// mark on what follows it.
-fn stacked(table: &Table, columns: usize, colour: bool) -> String {
+fn stacked(table: &Table, sheet: Sheet) -> String {
     let row = |row: &Vec<Span>| {
         let mut fields = Vec::new();
         let mut mark = String::new();
@@ -147,7 +185,7 @@ fn stacked(table: &Table, columns: usize, colour: bool) -> String {
             let text = format!("{}{}", std::mem::take(&mut mark).trim_start(), cell.text);
             fields.push((name.clone(), Span::new(text, cell.tone)));
         }
-        pairs(&fields, columns, colour)
+        pairs(&fields, sheet)
     };
     table.rows.iter().map(row).collect::<Vec<_>>().join("\n\n")
 }

@@ -79,7 +79,7 @@ mod tests {
         assert!(!view.ok);
         for (lang, broken) in [(Lang::En, "BROKEN"), (Lang::Ja, "異常")] {
             let lines: Vec<String> = view
-                .blocks(Reader { lang, verbose: false })
+                .blocks(Reader { lang, verbose: false, absolute: false })
                 .iter()
                 .map(|block| match block {
                     Block::Text(spans) => spans.iter().map(|span| span.text.as_str()).collect(),

@@ -5,7 +5,7 @@ use redrive_store::{DeadLetter, LetterReason, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::moment::{ago, date_time};
+use super::moment::{date_time, when};
 use super::story::{Attempt, attempts_table, cause_by, own_words};
 use super::{Align, Block, Page, Reader, Span, Table, Tone};
 use crate::escape::beginning;
@@ -132,7 +132,7 @@ impl DeadLettersView {
             let tone = if item.retryable { Tone::Warn } else { Tone::Bad };
             let mut row = vec![
                 Span::new(item.id.clone(), Tone::Strong),
-                Span::new(ago(item.timestamp, self.now, lang), Tone::Dim),
+                Span::new(when(item.timestamp, self.now, reader), Tone::Dim),
                 Span::new(item.cause.name(), tone),
                 Span::plain(item.retries()),
                 Span::plain(item.said(MESSAGE_CHARS, lang)),
@@ -187,7 +187,7 @@ impl DeadLetterView {
     /// What happened, in three lines.
     fn summary(&self, reader: Reader) -> Vec<Block> {
         let (lang, letter) = (reader.lang, &self.letter);
-        let when = ago(letter.timestamp, self.now, lang);
+        let when = when(letter.timestamp, self.now, reader);
         // What it is called says more than its kind.
         let name = letter.context["action"].as_str().unwrap_or(&letter.kind);
         let what = text(

@@ -5,6 +5,7 @@ use std::time::Duration;
 use redrive_policy::Lang;
 use redrive_store::Timestamp;
 
+use super::Reader;
 use crate::text::text;
 
 /// Date and time to the second: `2026-11-15 11:03:32Z`.
@@ -46,6 +47,11 @@ pub(crate) fn rough(length: Duration) -> String {
 /// How long ago: `3m 12s ago`.
 pub(crate) fn ago(at: Timestamp, now: Timestamp, lang: Lang) -> String {
     text(lang, "moment.ago", &[("length", &rough(now.since(at)))])
+}
+
+/// A point in time as the reader wants it: how long ago it was, or in UTC.
+pub(crate) fn when(at: Timestamp, now: Timestamp, reader: Reader) -> String {
+    if reader.absolute { date_time(at) } else { ago(at, now, reader.lang) }
 }
 
 #[cfg(test)]

@@ -64,11 +64,6 @@ impl RedrivenView {
         let (redriven, failed) = (count(good), count(bad));
         RedrivenView { schema: "redrive/redriven.v1", redriven, failed, items }
     }
-
-    /// So many that nobody wants to see each of them.
-    pub(crate) fn counted(redriven: u64, failed: u64) -> RedrivenView {
-        RedrivenView { schema: "redrive/redriven.v1", redriven, failed, items: Vec::new() }
-    }
 }
 
 impl Page for RedrivenView {

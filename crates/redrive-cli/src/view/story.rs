@@ -8,7 +8,7 @@ use redrive_policy::{DecisionRecord, Lang, human_duration};
 use redrive_store::{Event, EventStatus, JobRecord, JobState, StoredDecision, Timestamp};
 use serde::Serialize;
 
-use super::moment::{ago, clock, date_time, precise, rough};
+use super::moment::{clock, date_time, precise, rough, when};
 use super::{Align, Block, Page, Reader, Span, Table, Tone};
 use crate::escape::beginning;
 use crate::text::{find, say, text};
@@ -299,7 +299,7 @@ impl Page for StoryView {
             blocks.extend(teller.tell(event, reader));
         }
         if let Some(last) = self.events.last() {
-            let when = ago(last.timestamp, self.now, lang);
+            let when = when(last.timestamp, self.now, reader);
             blocks.push(Block::Gap);
             let line = text(lang, "story.last", &[("when", &when)]);
             blocks.push(Block::Text(vec![Span::new(line, Tone::Dim)]));

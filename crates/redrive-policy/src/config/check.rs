@@ -11,9 +11,9 @@ use super::node::{Node, Value};
 use super::path::Path;
 use super::problem::{Expected, ProblemKind, Problems, ValueType};
 use super::shape::{Rule, Shape, Table, owned};
-use super::suggest::nearest;
 use super::words::{short, shown};
 use crate::duration::parse_duration;
+use crate::nearest::nearest;
 
 /// Notes what is wrong with `node` as a value of that shape.
 pub(super) fn check(node: &Node, shape: &Shape, path: &Path<'_>, problems: &mut Problems) {
@@ -95,7 +95,7 @@ fn check_table(
     for (name, value) in fields {
         let path = path.field(name);
         let Some(field) = table.field(name) else {
-            let meant = nearest(name, table.fields.iter().map(|field| field.name));
+            let meant = nearest(name, table.fields.iter().map(|field| field.name)).map(str::to_owned);
             let expected = Expected::OneOf(table.names());
             problems.add(value.at, &path, ProblemKind::UnknownField { meant }, expected);
             continue;
@@ -199,7 +199,7 @@ fn text_problem(text: &str, shape: &Shape) -> Option<ProblemKind> {
         }
         Shape::Name(groups) => {
             let known = || groups.iter().copied().flatten().copied();
-            let meant = || nearest(text, known());
+            let meant = || nearest(text, known()).map(str::to_owned);
             known()
                 .all(|name| name != text)
                 .then(|| ProblemKind::UnknownName { given: given(), meant: meant() })

@@ -63,6 +63,11 @@ pub(super) const FILE: Table = Table {
             "Rules that recognise failures; they are asked before the built-in ones, in this order.",
         ),
         Field::optional(
+            "auto_redrive",
+            Shape::List { of: &Shape::Table(&AUTO_REDRIVE), min_len: 0 },
+            "Dead letters that are put back by themselves once their cause may have healed.",
+        ),
+        Field::optional(
             "store",
             Shape::Beginning(&["sqlite:", "postgres://", "postgresql://"]),
             "Where work is kept: sqlite:PATH or postgres://…",
@@ -356,6 +361,29 @@ const RULE: Table = Table {
         ),
     ],
     rules: &[Rule::AtLeastOne(&["status", "exit_code", "code", "regex"])],
+};
+
+const AUTO_REDRIVE: Table = Table {
+    name: "auto_redrive",
+    about: "A rule by which workers put dead letters back.",
+    fields: &[
+        Field::required("name", NAME, "Its name, which its redrives carry."),
+        Field::required("where", WORDS, "Which letters: a filter such as cause=network and age>15m."),
+        Field::optional("every", DURATION, "How long after one redrive by this rule the next may begin; 5m."),
+        Field::optional("rate", NAME, "How many letters come back: 10/s, 30/m, 100/h."),
+        Field::optional(
+            "limit",
+            Shape::Whole { min: 1, max: MAX_WHOLE },
+            "How many letters one redrive takes.",
+        ),
+        Field::optional("canary", Shape::Bool, "In steps of 1, 10, 10 % and all, each judged first; true."),
+        Field::optional(
+            "max_redrives",
+            Shape::Whole { min: 1, max: MAX_WHOLE },
+            "A letter that was put back so often stays where it is; 3.",
+        ),
+    ],
+    rules: &[],
 };
 
 /// 002 §7.2: what one task has otherwise.

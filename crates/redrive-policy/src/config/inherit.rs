@@ -13,9 +13,9 @@ use super::node::Node;
 use super::path::Path;
 use super::problem::{Expected, ProblemKind};
 use super::read_policy::read_policy;
-use super::suggest::nearest;
 use super::words::short;
 use crate::cause::CauseSet;
+use crate::nearest::nearest;
 use crate::policy::{Policy, PolicySpec};
 use crate::presets::{self, PRESETS};
 
@@ -169,7 +169,7 @@ fn note_unknown_base(drafts: &[Draft<'_>], top: usize, notes: &mut Notes) {
 pub(super) fn unknown_policy(given: &str, known: &[&str], also: Option<&str>) -> (ProblemKind, Expected) {
     const SEARCHED: usize = 200;
     const SHOWN: usize = 24;
-    let meant = nearest(given, known.iter().copied().take(SEARCHED));
+    let meant = nearest(given, known.iter().copied().take(SEARCHED)).map(str::to_owned);
     let kind = ProblemKind::UnknownName { given: format!("\"{}\"", short(given)), meant };
     let more = (known.len() > SHOWN).then_some("…");
     let names = known.iter().copied().take(SHOWN).chain(more).chain(also).map(short).collect();

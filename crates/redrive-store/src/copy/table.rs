@@ -81,7 +81,10 @@ macro_rules! columns {
 }
 
 pub(crate) static NAMES: Table = Table { name: "name", columns: columns!(Int { id } Text { text }) };
-pub(crate) static QUEUES: Table = Table { name: "queue", columns: columns!(Int { id } Text { name }) };
+pub(crate) static QUEUES: Table = Table {
+    name: "queue",
+    columns: columns!(Int { id } Text { name } Int { paused_at } Text { paused_why }),
+};
 pub(crate) static LANES: Table = Table {
     name: "lane",
     columns: columns!(
@@ -107,7 +110,7 @@ pub(crate) static TABLES: &[Table] = &[
         name: "progress",
         columns: columns!(
             Int { job_id run_at held_for fence attempts retries crashes last_delay_ms } Text { hint }
-            Int { redrives event }
+            Int { redrives event } Text { fingerprint } Int { run_id redriven_at }
         ),
     },
     Table {
@@ -120,16 +123,42 @@ pub(crate) static TABLES: &[Table] = &[
     },
     Table {
         name: "worker",
-        columns: columns!(Int { id } Text { label } Int { started_at seen_at expires_at lasts_ms }),
+        columns: columns!(
+            Int { id } Text { label } Int { started_at seen_at expires_at lasts_ms } Text { queues kinds }
+        ),
     },
     Table {
         name: "dead_letter",
         columns: columns!(
             Int { job_id } Lane { lane_id } Int { died_at event } Text { reason cause } Truth { retryable }
             Text { rule fingerprint error_type error_message } Int { attempts retries crashes max_retries fence }
-            Text { context report } Int { redrives }
+            Int { redrives } Text { caller_id } Int { run_id }
         ),
     },
+    Table { name: "letter_report", columns: columns!(Int { job_id } Text { context report }) },
+    Table {
+        name: "letter_group",
+        columns: columns!(
+            Int { id } Text { fingerprint cause error_type sample }
+            Int { letters failures under_way recovered relapsed first_seen last_seen state state_since } Text { note }
+        ),
+    },
+    Table {
+        name: "redrive_run",
+        columns: columns!(
+            Int { id created_at } Text { wanted_by plan progress } Int { moved skipped state } Text { why }
+            Int { version held_by held_until ended_at }
+        ),
+    },
+    Table {
+        name: "redrive_item",
+        columns: columns!(Int { run_id job_id step outcome } Text { fingerprint }),
+    },
+    Table {
+        name: "payload_version",
+        columns: columns!(Int { id job_id version at } Text { edited_by } Bytes { payload }),
+    },
+    Table { name: "hour_count", columns: columns!(Int { hour } Lane { lane_id } Int { what n }) },
     Table { name: "ended", columns: columns!(Int { job_id event }) },
     Table {
         name: "event",

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,9 +15,11 @@ use redrive_policy::Cause;
 use super::fault::Fault;
 use super::line::{Arg, Line, Typed, args};
 use super::memory::Memory;
-use super::texts::sql;
+use super::texts::{sql, storable};
+use crate::effects::{GroupChanges, Tally, sample_row};
 use crate::event::EventStatus;
 use crate::id::JobId;
+use crate::redrive::{FirstAttempt, RunId};
 use crate::row::EventRow;
 use crate::seal::{Cell, Seals};
 use crate::time::Timestamp;
@@ -78,8 +81,36 @@ table! {
     LetterRow in Letters {
         job_id: i64, lane_id: i64, died_at: i64, event: i64, reason: String, cause: String, retryable: bool, rule: String,
         fingerprint: String, error_type: String, error_message: String, attempts: i64, retries: i64, crashes: i64,
-        max_retries: i64, fence: i64, context: String, report: String,
+        max_retries: i64, fence: i64, caller_id: Option<String>, redrives: Option<i64>,
     }
+}
+table! {
+    /// What a letter says at length.
+    ReportRow in Reports { job_id: i64, context: String, report: String }
+}
+table! {
+    /// The group of a letter.
+    GroupRow in GroupRows {
+        fingerprint: String, cause: String, error_type: String, sample: String, first_seen: i64, last_seen: i64, since: i64,
+    }
+}
+table! {
+    /// A group, added up.
+    GroupPutRow in GroupPuts {
+        fingerprint: String, letters: i64, failures: i64, under_way: i64, recovered: i64, relapsed: i64, last_seen: i64,
+        state: i64, state_since: i64, note: Option<String>,
+    }
+}
+table! {
+    /// How much a group's counts move.
+    GroupDeltaRow in GroupDeltas {
+        fingerprint: String, letters: i64, failures: i64, under_way: i64, recovered: i64, relapsed: i64,
+        seen_at: Option<i64>, at: i64,
+    }
+}
+table! {
+    /// How a first attempt after a redrive went.
+    ItemRow in Items { run_id: i64, job_id: i64, outcome: i64, fingerprint: Option<String> }
 }
 table! {
     /// The end of a job's story.
@@ -120,7 +151,7 @@ pub(super) struct LaneDelta {
 table! {
     DeltaRow in Deltas {
         lane_id: Option<i64>, ready: i64, leased: i64, dead: i64, succeeded: i64, cancelled: i64, discarded: i64,
-        events: i64, failed_events: i64, cause: Option<String>, letters: i64,
+        events: i64, failed_events: i64, cause: Option<String>, letters: i64, hours: Option<String>,
     }
 }
 
@@ -139,6 +170,8 @@ pub(super) struct Batch {
     begun: Beginnings,
     progress: Progress,
     letters: Letters,
+    reports: Reports,
+    items: Items,
     ended: Ended,
     plain_events: PlainEvents,
     full_events: FullEvents,
@@ -146,7 +179,13 @@ pub(super) struct Batch {
     leases_gone: Vec<i64>,
     progress_gone: Vec<i64>,
     jobs_gone: Vec<i64>,
+    reports_gone: Vec<i64>,
+    versions_gone: Vec<i64>,
     strangers: Vec<i64>,
+    /// How groups of letters change.
+    pub(super) groups: GroupChanges,
+    /// What is counted for the hours.
+    pub(super) tally: Tally,
     lanes: Vec<(i64, LaneDelta)>,
     dead: Vec<(Cause, i64)>,
     events: i64,
@@ -168,6 +207,8 @@ impl Batch {
             begun: Beginnings::default(),
             progress: Progress::default(),
             letters: Letters::default(),
+            reports: Reports::default(),
+            items: Items::default(),
             ended: Ended::default(),
             plain_events: PlainEvents::default(),
             full_events: FullEvents::default(),
@@ -175,7 +216,11 @@ impl Batch {
             leases_gone: Vec::new(),
             progress_gone: Vec::new(),
             jobs_gone: Vec::new(),
+            reports_gone: Vec::new(),
+            versions_gone: Vec::new(),
             strangers: Vec::new(),
+            groups: GroupChanges::default(),
+            tally: Tally::default(),
             lanes: Vec::new(),
             dead: Vec::new(),
             events: 0,
@@ -325,14 +370,31 @@ impl Batch {
         self.progress.push(row);
     }
 
-    pub(super) fn letter(&mut self, row: LetterRow) {
+    pub(super) fn letter(&mut self, row: LetterRow, report: ReportRow) {
         self.letters.push(row);
+        self.reports.push(report);
+    }
+
+    /// A letter is no more; its row is deleted by who takes it.
+    pub(super) fn drop_report(&mut self, job: JobId) {
+        self.reports_gone.push(job.0);
+    }
+
+    /// The first attempt of a job that a run has put back has ended, or will never be.
+    pub(super) fn judge(&mut self, run: RunId, job: JobId, first: FirstAttempt, failed_with: Option<&str>) {
+        let fingerprint = failed_with.map(storable);
+        self.items.push(ItemRow { run_id: run.0, job_id: job.0, outcome: first.number(), fingerprint });
     }
 
     /// The job's row goes; its story stays, and ends with this event.
     pub(super) fn end(&mut self, job: JobId, event: i64) {
         self.jobs_gone.push(job.0);
         self.ended.push(EndedRow { job_id: job.0, event });
+    }
+
+    /// A job that was a letter once is over: payloads that were replaced go with it.
+    pub(super) fn drop_versions(&mut self, job: JobId) {
+        self.versions_gone.push(job.0);
     }
 
     pub(super) fn drop_lease(&mut self, job: JobId) {
@@ -347,8 +409,49 @@ impl Batch {
         self.unique_freed.push(UniqueRow { queue_id, key, job_id: job.0 });
     }
 
-    fn deltas(&self) -> Deltas {
+    /// What groups there must be, and how they change.
+    fn group_changes(&mut self) -> Result<(GroupRows, GroupDeltas), Fault> {
+        let (mut rows, mut deltas) = (GroupRows::default(), GroupDeltas::default());
+        for (fingerprint, change) in self.groups.take() {
+            let fingerprint = storable(&fingerprint);
+            let seen_at = change.letters.as_ref().map(|letters| letters.last_at.millis());
+            let counts = change.counts;
+            deltas.push(GroupDeltaRow {
+                fingerprint: fingerprint.clone(),
+                letters: counts.letters,
+                failures: counts.failures,
+                under_way: counts.under_way,
+                recovered: counts.recovered,
+                relapsed: counts.relapsed,
+                seen_at,
+                at: change.now.millis(),
+            });
+            let Some(letters) = change.letters else { continue };
+            let sample = storable(&letters.sample);
+            let sample = self.seals.seal_text(Cell::GroupSample, sample_row(&fingerprint), &sample)?;
+            rows.push(GroupRow {
+                fingerprint,
+                cause: letters.cause.name().to_owned(),
+                error_type: storable(&letters.error_type),
+                sample: sample.into_owned(),
+                first_seen: letters.first_at.millis(),
+                last_seen: letters.last_at.millis(),
+                since: change.now.millis(),
+            });
+        }
+        Ok((rows, deltas))
+    }
+
+    fn deltas(&mut self) -> Deltas {
         let mut deltas = Deltas::default();
+        let mut hours: HashMap<i64, Vec<i64>> = HashMap::new();
+        for ((hour, lane, what), n) in self.tally.take() {
+            hours.entry(lane).or_default().extend([hour, what, n]);
+        }
+        // What is counted without moving a counter needs a row all the same.
+        for lane in hours.keys() {
+            self.count(*lane, |_| {});
+        }
         let (mut events, mut failed_events) = (self.events, self.failed_events);
         let nothing = DeltaRow {
             lane_id: None,
@@ -362,8 +465,13 @@ impl Batch {
             failed_events: 0,
             cause: None,
             letters: 0,
+            hours: None,
         };
-        for (lane, delta) in self.lanes.iter().filter(|(_, delta)| *delta != LaneDelta::default()) {
+        for (lane, delta) in &self.lanes {
+            let hours = hours.get(lane).map(|hours| array(hours));
+            if *delta == LaneDelta::default() && hours.is_none() {
+                continue;
+            }
             let LaneDelta { ready, leased, dead, succeeded, cancelled, discarded } = *delta;
             deltas.push(DeltaRow {
                 lane_id: Some(*lane),
@@ -375,6 +483,7 @@ impl Batch {
                 discarded,
                 events: std::mem::take(&mut events),
                 failed_events: std::mem::take(&mut failed_events),
+                hours,
                 ..nothing.clone()
             });
         }
@@ -403,7 +512,15 @@ impl Batch {
         last: impl Future<Output = Result<(), Fault>>,
     ) -> Result<(), Fault> {
         let deltas = self.deltas();
-        let gone = [&self.leases_gone, &self.progress_gone, &self.jobs_gone].map(|gone| vec![gone.arg()]);
+        let (groups, group_deltas) = self.group_changes()?;
+        let gone = [
+            &self.leases_gone,
+            &self.progress_gone,
+            &self.jobs_gone,
+            &self.reports_gone,
+            &self.versions_gone,
+        ]
+        .map(|gone| vec![gone.arg()]);
         let strangers = args![self.strangers].to_vec();
         // In an order in which what is deleted has been read, and what refers to others comes after them.
         let statements: Vec<(&'static str, bool, Vec<Arg<'_>>)> = vec![
@@ -413,6 +530,10 @@ impl Batch {
             (sql!("lease_insert"), self.leases.job_id.is_empty(), self.leases.args()),
             (sql!("lease_begin"), self.begun.job_id.is_empty(), self.begun.args()),
             (sql!("letter_insert"), self.letters.job_id.is_empty(), self.letters.args()),
+            (sql!("letter_report_delete"), self.reports_gone.is_empty(), gone[3].clone()),
+            (sql!("letter_report_insert"), self.reports.job_id.is_empty(), self.reports.args()),
+            (sql!("item_judge"), self.items.job_id.is_empty(), self.items.args()),
+            (sql!("payload_version_delete"), self.versions_gone.is_empty(), gone[4].clone()),
             (sql!("unique_delete"), self.unique_freed.job_id.is_empty(), self.unique_freed.args()),
             (sql!("progress_delete"), self.progress_gone.is_empty(), gone[1].clone()),
             (sql!("job_delete"), self.jobs_gone.is_empty(), gone[2].clone()),
@@ -421,6 +542,8 @@ impl Batch {
             (sql!("ended_insert"), self.ended.job_id.is_empty(), self.ended.args()),
             (sql!("event_insert_plain"), self.plain_events.seq.is_empty(), self.plain_events.args()),
             (sql!("event_insert"), self.full_events.seq.is_empty(), self.full_events.args()),
+            (sql!("group_insert"), groups.fingerprint.is_empty(), groups.args()),
+            (sql!("group_delta_insert"), group_deltas.fingerprint.is_empty(), group_deltas.args()),
             (sql!("delta_insert"), deltas.letters.is_empty(), deltas.args()),
         ];
         let writes = statements
@@ -441,4 +564,10 @@ impl Batch {
         };
         result
     }
+}
+
+/// Numbers as the database writes an array of them.
+fn array(numbers: &[i64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(i64::to_string).collect();
+    format!("{{{}}}", numbers.join(","))
 }

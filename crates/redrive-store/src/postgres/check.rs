@@ -26,6 +26,9 @@ const INVARIANTS: &[(&str, &str)] = &[
     ("an attempt is counted once", sql!("check_attempts")),
     ("nobody settles twice", sql!("check_settled_once")),
     ("counters are right", sql!("check_counters")),
+    ("groups count their letters", sql!("check_groups")),
+    ("a letter is whole", sql!("check_letter_parts")),
+    ("what was mended belongs to something", sql!("check_mended")),
     ("sequences are ahead of everything", sql!("check_sequences")),
 ];
 /// The most that is told about one invariant.

@@ -321,9 +321,13 @@ impl End for PostgresEnd {
         self.number(sql!("name_find"), args![text])
     }
 
-    fn queue(&mut self, name: &str) -> Result<i64, StoreError> {
+    fn queue(&mut self, name: &str, paused: Option<(i64, Option<&str>)>) -> Result<i64, StoreError> {
         self.run(sql!("queue_intern"), args![name])?;
-        self.number(sql!("queue_find"), args![name])
+        let id = self.number(sql!("queue_find"), args![name])?;
+        if let Some((at, why)) = paused {
+            self.run(sql!("queue_pause"), args![id, at, why])?;
+        }
+        Ok(id)
     }
 
     fn lane(&mut self, queue_id: i64, kind: &str, counters: &[i64]) -> Result<i64, StoreError> {

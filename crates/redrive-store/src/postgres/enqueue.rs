@@ -239,5 +239,12 @@ fn leasable(new: &NewJob, id: JobId, lane_id: i64, source_id: i64, event: i64, n
         expires_at: Timestamp::default(),
         event: EventSeq(event),
     };
-    Leasable { leased, standing: Standing::default(), lane_id, source_id, has_progress: false }
+    Leasable {
+        leased,
+        standing: Standing::default(),
+        lane_id,
+        source_id,
+        has_progress: false,
+        put_back: None,
+    }
 }

@@ -391,6 +391,7 @@ impl Rows {
                 failed_events: 0,
                 cause: None,
                 letters: 0,
+                hours: None,
             });
         }
         deltas

@@ -133,7 +133,7 @@ impl Import {
 
 /// The places of the events known by these ids: those that came from elsewhere, and those of ours whose time is right,
 /// too.
-async fn seqs_of<'a>(
+pub(super) async fn seqs_of<'a>(
     line: &Line,
     ids: impl Iterator<Item = &'a str>,
 ) -> Result<HashMap<&'a str, EventSeq>, Fault> {

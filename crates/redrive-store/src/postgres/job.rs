@@ -15,9 +15,13 @@ use super::memory::Memory;
 use super::texts::{sql, storable};
 use super::tx::Tx;
 use super::verb::{Question, Verb};
+use crate::effects::PutBack;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::job::{JobRecord, JobState, RunNow as Ran};
+use crate::letter_group::GroupCounts;
+use crate::metric::Metric;
+use crate::redrive::FirstAttempt;
 use crate::row::{self, EventRow, count};
 use crate::seal::{Cell, Seals};
 use crate::time::Timestamp;
@@ -157,6 +161,7 @@ impl Verb for RunNow {
             ..about(&found.record, leasable)
         };
         let event = tx.batch.event(now, row)?;
+        tx.batch.tally.add(now, leasable.lane_id, Metric::ManualRetries, 1);
         tx.batch.progress(ProgressRow {
             job_id: self.id.0,
             run_at: now.millis(),
@@ -198,8 +203,10 @@ impl Verb for Cancel {
                 return Ok(Some(false));
             }
             (JobState::Dead(_), _) => {
-                let taken = dead_letter::take(tx, &[self.id.0]).await?;
+                let taken = dead_letter::take(tx, now, &[self.id.0], GroupCounts::DISCARDED).await?;
                 exactly(1, taken.len() as u64)?;
+                tx.batch.tally.add(now, leasable.lane_id, Metric::Discarded, 1);
+                tx.batch.drop_versions(self.id);
             }
             (JobState::Ready { .. }, Some(place)) => {
                 leave_ready(tx, self.id, leasable.lane_id, place).await?;
@@ -221,8 +228,21 @@ impl Verb for Cancel {
         tx.batch.drop_progress(self.id);
         tx.batch.end(self.id, event);
         tx.batch.count(leasable.lane_id, |delta| delta.cancelled += 1);
+        tx.batch.tally.add(now, leasable.lane_id, Metric::Cancelled, 1);
+        if let Some(put_back) = &leasable.put_back {
+            give_up(tx, now, self.id, put_back);
+        }
         Ok(Some(true))
     }
+}
+
+/// A job that was redriven is over without having been done, and nobody will know how its first attempt goes if it had none.
+pub(super) fn give_up(tx: &mut Tx<'_>, now: Timestamp, id: JobId, put_back: &PutBack) {
+    tx.batch.groups.add(now, &put_back.fingerprint, GroupCounts::OVER);
+    if let Some(run) = put_back.run {
+        tx.batch.judge(run, id, FirstAttempt::None, None);
+    }
+    tx.batch.drop_versions(id);
 }
 
 /// An event about a job outside a lease; the caller fills in the rest.

@@ -8,10 +8,12 @@ use tokio_postgres::Row;
 use super::fault::Fault;
 use super::line::{Line, column};
 use super::memory::{Memory, learn_lanes, learn_texts};
+use crate::effects::PutBack;
 use crate::id::{EventSeq, JobId};
 use crate::job::{Job, Origin};
 use crate::lease::{LeaseToken, LeasedJob};
 use crate::protocol::Standing;
+use crate::redrive::RunId;
 use crate::row::count;
 use crate::seal::{Cell, Seals};
 use crate::time::Timestamp;
@@ -24,6 +26,8 @@ pub(super) struct Leasable {
     pub(super) lane_id: i64,
     pub(super) source_id: i64,
     pub(super) has_progress: bool,
+    /// Where it came from, if it was redriven.
+    pub(super) put_back: Option<PutBack>,
 }
 
 /// Learns the names that these rows refer to.
@@ -82,7 +86,23 @@ pub(super) fn read(row: &Row, memory: &Memory, seals: &Seals) -> Result<Leasable
         expires_at: Timestamp::default(),
         event: EventSeq(latest.map_or_else(|| column(row, 4), Ok)?),
     };
-    Ok(Leasable { leased, standing, lane_id, source_id, has_progress: latest.is_some() })
+    Ok(Leasable {
+        leased,
+        standing,
+        lane_id,
+        source_id,
+        has_progress: latest.is_some(),
+        put_back: put_back(row, 23)?,
+    })
+}
+
+/// Where a job that was redriven came from, from the three columns of `progress` that begin here.
+pub(super) fn put_back(row: &Row, at: usize) -> Result<Option<PutBack>, Fault> {
+    let redriven_at: Option<i64> = column(row, at + 2)?;
+    let fingerprint: Option<String> = if redriven_at.is_some() { column(row, at)? } else { None };
+    let Some((fingerprint, redriven_at)) = fingerprint.zip(redriven_at) else { return Ok(None) };
+    let run = column::<Option<i64>>(row, at + 1)?.map(RunId);
+    Ok(Some(PutBack { fingerprint, run, at: Timestamp::from_millis(redriven_at) }))
 }
 
 pub(super) fn duration(millis: i64) -> Duration {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::batch::LeaseRow;
 use super::fault::Fault;
-use super::job::exactly;
+use super::job::{exactly, give_up};
 use super::leasable::{self, Leasable};
 use super::line::{args, column};
 use super::take::flags;
@@ -18,6 +18,7 @@ use super::verb::Verb;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::lease::Seized;
+use crate::metric::Metric;
 use crate::protocol::{After, Claim, Standing, Verdict};
 use crate::row::EventRow;
 use crate::seal::Cell;
@@ -167,11 +168,11 @@ impl SeizeExpired {
 
     /// A lease whose execution has not begun, on a job that waited for somebody who is gone.
     fn take_over(&self, tx: &mut Tx<'_>, now: Timestamp, waited: Leasable, from: WorkerId) -> Seized {
-        let Leasable { mut leased, standing, lane_id, source_id, has_progress } = waited;
+        let Leasable { mut leased, standing, lane_id, source_id, has_progress, put_back } = waited;
         let claim = standing.leased(false);
         leased.token.fence = claim.standing.fence;
         leased.expires_at = now.after(self.lease_for);
-        let flags = flags(&leased, has_progress);
+        let flags = flags(&leased, has_progress, put_back.is_some());
         tx.batch.lease(LeaseRow {
             job_id: leased.token.job.0,
             lane_id,
@@ -233,6 +234,7 @@ async fn end_cancelled(tx: &mut Tx<'_>, now: Timestamp, expired: &[Expired]) -> 
         }
         let (lane, key): (i64, Option<String>) = (column(row, 2)?, column(row, 12)?);
         let caller_id: Option<String> = column(row, 11)?;
+        let put_back = leasable::put_back(row, 15)?;
         let instead_of = Ending::Released { why: String::new() };
         let told = json!({ "why": why, "cause": "cancelled", "instead_of": instead_of.name() });
         let row = EventRow {
@@ -254,6 +256,10 @@ async fn end_cancelled(tx: &mut Tx<'_>, now: Timestamp, expired: &[Expired]) -> 
         }
         tx.batch.drop_progress(job);
         tx.batch.end(job, event);
+        tx.batch.tally.add(now, lane, Metric::Cancelled, 1);
+        if let Some(put_back) = put_back {
+            give_up(tx, now, job, &put_back);
+        }
         tx.batch.count(lane, |delta| {
             delta.leased -= 1;
             delta.cancelled += 1;

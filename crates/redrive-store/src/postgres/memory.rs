@@ -97,6 +97,16 @@ impl Memory {
         ids
     }
 
+    /// The lanes of this queue and this kind, each of which may be any, as far as they are known.
+    pub(super) fn lanes_named(&self, queue: Option<&str>, kind: Option<&str>) -> Vec<i64> {
+        let chosen = |lane: &&Lane| {
+            queue.is_none_or(|queue| queue == lane.queue) && kind.is_none_or(|kind| kind == lane.kind)
+        };
+        let mut ids: Vec<i64> = self.by_id.values().filter(chosen).map(|lane| lane.id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
     fn remember_name(&mut self, id: i64, text: &str) {
         if self.names.len() >= MOST_NAMES {
             let keep = |text: &String| EVENT_TYPES.contains(&text.as_str());

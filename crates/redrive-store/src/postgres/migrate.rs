@@ -1,6 +1,6 @@
 //! Migrations: numbered files, each applied in one transaction with its number.
 //!
-//! They only add, so that the binary before a migration goes on beside it: each says which schema a binary must at least
+//! Where they only add, the binary before a migration goes on beside it: each says which schema a binary must at least
 //! know to work with what it leaves. A binary refuses a store only when that is more than it knows.
 
 use std::time::Duration;
@@ -12,8 +12,11 @@ use super::texts::{DEFAULT_SCHEMA, adapt, quoted, sql};
 use crate::error::{StoreError, Trouble};
 
 /// Number, name, the oldest schema whose binaries work beside it, and text.
-const MIGRATIONS: &[(i64, &str, i64, &str)] =
-    &[(1, "jobs", 1, include_str!("../../migrations/postgres/0001_jobs.sql"))];
+const MIGRATIONS: &[(i64, &str, i64, &str)] = &[
+    (1, "jobs", 1, include_str!("../../migrations/postgres/0001_jobs.sql")),
+    // What a letter says at length stands elsewhere: a binary that looks for it in the letter finds nothing.
+    (2, "recovery", 2, include_str!("../../migrations/postgres/0002_recovery.sql")),
+];
 
 pub(super) fn newest() -> i64 {
     MIGRATIONS.last().map_or(0, |(number, ..)| *number)

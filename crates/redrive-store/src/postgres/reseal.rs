@@ -13,6 +13,7 @@ use super::texts::sql;
 use super::tx::{Tx, keys, seals};
 use super::verb::Verb;
 use crate::Resealed;
+use crate::effects::sample_row;
 use crate::error::Trouble;
 use crate::seal::{Cell, Keeper};
 use crate::time::Timestamp;
@@ -24,7 +25,8 @@ struct Table {
     cells: &'static [Cell],
 }
 
-static TABLES: [Table; 6] = [
+/// New ones go at the end: a rotation under way has kept the number of its table.
+static TABLES: [Table; 9] = [
     Table {
         list: sql!("job_sealed"),
         update: sql!("job_reseal"),
@@ -32,16 +34,27 @@ static TABLES: [Table; 6] = [
     },
     Table { list: sql!("progress_sealed"), update: sql!("progress_reseal"), cells: &[Cell::ProgressHint] },
     Table { list: sql!("lease_sealed"), update: sql!("lease_reseal"), cells: &[Cell::LeaseCancelWhy] },
-    Table {
-        list: sql!("letter_sealed"),
-        update: sql!("letter_reseal"),
-        cells: &[Cell::LetterMessage, Cell::LetterContext, Cell::LetterReport],
-    },
+    Table { list: sql!("letter_sealed"), update: sql!("letter_reseal"), cells: &[Cell::LetterMessage] },
     Table { list: sql!("event_sealed"), update: sql!("event_reseal"), cells: &[Cell::EventDetail] },
     Table {
         list: sql!("aside_sealed"),
         update: sql!("aside_reseal"),
         cells: &[Cell::AsideWhy, Cell::AsideText],
+    },
+    Table {
+        list: sql!("letter_report_sealed"),
+        update: sql!("letter_report_reseal"),
+        cells: &[Cell::LetterContext, Cell::LetterReport],
+    },
+    Table {
+        list: sql!("letter_group_sealed"),
+        update: sql!("letter_group_reseal"),
+        cells: &[Cell::GroupSample],
+    },
+    Table {
+        list: sql!("payload_version_sealed"),
+        update: sql!("payload_version_reseal"),
+        cells: &[Cell::VersionPayload],
     },
 ];
 
@@ -177,7 +190,7 @@ async fn reseal_row(tx: &Tx<'_>, table: &Table, id: i64, row: &Row, room: &mut u
         if stored.is_stale(tx) {
             *room = room.saturating_sub(stored.len());
             anew += 1;
-            values.push(stored.anew(tx, *cell, id)?);
+            values.push(stored.anew(tx, *cell, bound_row(*cell, row)?)?);
         } else {
             values.push(stored);
         }
@@ -190,6 +203,14 @@ async fn reseal_row(tx: &Tx<'_>, table: &Table, id: i64, row: &Row, room: &mut u
     Ok(anew)
 }
 
+/// The number that a cell is bound to: that of its row, or that of the group's fingerprint behind the cell.
+fn bound_row(cell: Cell, row: &Row) -> Result<i64, Fault> {
+    match cell {
+        Cell::GroupSample => Ok(sample_row(column(row, 2)?)),
+        _ => column(row, 0),
+    }
+}
+
 /// A cell as it is stored.
 enum Stored {
     Text(Option<String>),
@@ -199,7 +220,7 @@ enum Stored {
 impl Stored {
     fn read(row: &Row, at: usize, cell: Cell) -> Result<Stored, Fault> {
         Ok(match cell {
-            Cell::JobPayload | Cell::AsideText => Stored::Bytes(column(row, at)?),
+            Cell::JobPayload | Cell::AsideText | Cell::VersionPayload => Stored::Bytes(column(row, at)?),
             _ => Stored::Text(column(row, at)?),
         })
     }
@@ -250,8 +271,8 @@ async fn left(line: &Line, cursor: &Cursor) -> Result<u64, Fault> {
             (column(&row, 2 * step)?, column(&row, 2 * step + 1)?);
         let Some((first, last)) = first.zip(last) else { continue };
         let reached = if step == cursor.step { cursor.reached } else { i64::MIN };
-        // Numbers of events and of lines kept aside are as far apart as transactions are.
-        let apart = if step >= 4 { EVENTS_PER_TRANSACTION } else { 1 };
+        // Numbers of events, of lines kept aside and of replaced payloads are as far apart as transactions are.
+        let apart = if matches!(step, 4 | 5 | 8) { EVENTS_PER_TRANSACTION } else { 1 };
         let numbers = (last - reached.max(first - 1)).div_euclid(apart) + 1;
         left = left.saturating_add(u64::try_from(numbers).unwrap_or(0));
     }
@@ -283,10 +304,11 @@ pub(super) async fn unsealable(
             for row in &rows {
                 reached = column(row, 0)?;
                 for (at, cell) in table.cells.iter().enumerate() {
+                    let bound = bound_row(*cell, row)?;
                     let opened = match Stored::read(row, at + 1, *cell)? {
-                        Stored::Text(Some(text)) => seals.open_text(*cell, reached, text).map(drop),
+                        Stored::Text(Some(text)) => seals.open_text(*cell, bound, text).map(drop),
                         Stored::Text(None) => Ok(()),
-                        Stored::Bytes(bytes) => seals.open_bytes(*cell, reached, bytes).map(drop),
+                        Stored::Bytes(bytes) => seals.open_bytes(*cell, bound, bytes).map(drop),
                     };
                     if let Err(error) = opened
                         && found.len() < most

@@ -6,16 +6,19 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use tokio_postgres::Row;
 
-use super::batch::{LetterRow, ProgressRow};
+use super::batch::{LetterRow, ProgressRow, ReportRow};
 use super::fault::Fault;
+use super::leasable;
 use super::line::{Line, args, column};
 use super::operation::SettleCall;
-use super::take::{HAS_CALLER, HAS_PROGRESS, HAS_UNIQUE_KEY};
+use super::take::{HAS_CALLER, HAS_PROGRESS, HAS_UNIQUE_KEY, WAS_REDRIVEN};
 use super::texts::sql;
 use super::tx::Tx;
+use crate::effects::{self, PutBack};
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::protocol::{After, Claim, Standing};
+use crate::redrive::FirstAttempt;
 use crate::row::{self, EventRow};
 use crate::seal::{Cell, Seals};
 use crate::settle::{Ending, FailedAttempt, NewLetter, Settled, Settlement};
@@ -35,6 +38,7 @@ pub(super) struct Held {
     unique_key: Option<String>,
     rank: i64,
     reserved_for: Option<i64>,
+    put_back: Option<PutBack>,
 }
 
 fn read(row: &Row, seals: &Seals) -> Result<Held, Fault> {
@@ -58,6 +62,7 @@ fn read(row: &Row, seals: &Seals) -> Result<Held, Fault> {
         unique_key: if flags & HAS_UNIQUE_KEY == 0 { None } else { column(row, 12)? },
         rank: column(row, 13)?,
         reserved_for: column(row, 14)?,
+        put_back: if flags & WAS_REDRIVEN == 0 { None } else { leasable::put_back(row, 15)? },
     })
 }
 
@@ -180,6 +185,7 @@ pub(super) fn settle_one(
     tx.batch.drop_lease(held.job);
     tx.batch.count(held.lane, |delta| delta.leased -= 1);
     let after = held.claim.settled(settlement.ending.verdict(), held.cancel_why.is_some());
+    take_effect(tx, now, held, after, &settlement.ending);
     if let (Some(why), After::Cancelled, false) =
         (&held.cancel_why, after, matches!(settlement.ending, Ending::Cancelled { .. }))
     {
@@ -228,6 +234,19 @@ pub(super) fn settle_one(
     Ok(Settled::Done { event: EventSeq(event) })
 }
 
+/// What the end of an attempt means beside its job: for groups, for the counts of the hour, for the run that put it back.
+fn take_effect(tx: &mut Tx<'_>, now: Timestamp, held: &Held, after: After, ending: &Ending) {
+    let put_back = held.put_back.as_ref();
+    tx.batch.groups.settled(now, after, ending, put_back);
+    tx.batch.tally.settled(now, held.lane, held.claim, after, ending, put_back);
+    let run = put_back.and_then(|put_back| put_back.run);
+    if let Some((run, first)) = run.zip(effects::first_attempt(held.claim, after, ending)) {
+        let failed_with =
+            (first == FirstAttempt::Failed).then(|| effects::failed_with(after, ending)).flatten();
+        tx.batch.judge(run, held.job, first, failed_with);
+    }
+}
+
 /// An event about the job that was held; the caller fills in the rest.
 fn about<'a>(held: &'a Held, event_type: &'a str) -> EventRow<'a> {
     EventRow {
@@ -266,6 +285,9 @@ fn cancelled(
 /// The job is over: everything of it goes but its story.
 fn end(tx: &mut Tx<'_>, held: &Held, event: i64) {
     tidy_up(tx, held);
+    if held.put_back.is_some() {
+        tx.batch.drop_versions(held.job);
+    }
     tx.batch.end(held.job, event);
 }
 
@@ -294,7 +316,7 @@ fn set_aside(
     let error_message = seal(Cell::LetterMessage, &without_nul(&failure.error_message))?;
     let context = seal(Cell::LetterContext, &letter.context.to_string())?;
     let report = seal(Cell::LetterReport, &letter.report.to_string())?;
-    tx.batch.letter(LetterRow {
+    let letter_row = LetterRow {
         job_id: held.job.0,
         lane_id: held.lane,
         died_at: now.millis(),
@@ -311,9 +333,10 @@ fn set_aside(
         crashes: standing.crashes,
         max_retries: i64::from(failure.decision.record.max_retries),
         fence: standing.fence,
-        context,
-        report,
-    });
+        caller_id: held.caller_id.clone(),
+        redrives: None,
+    };
+    tx.batch.letter(letter_row, ReportRow { job_id: held.job.0, context, report });
     tidy_up(tx, held);
     tx.batch.count(held.lane, |delta| delta.dead += 1);
     tx.batch.count_letters(failure.cause, 1);

@@ -64,6 +64,7 @@ impl Question for StatusOf {
                 succeeded: number(column(row, 6)?),
                 cancelled: number(column(row, 7)?),
                 oldest_due,
+                paused_at: column::<Option<i64>>(row, 8)?.map(Timestamp::from_millis),
             });
         }
         if let Some(row) = line.first(sql!("worker_count"), args![self.now]).await? {

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use super::operation::{Call, Heartbeat, LeaseAnswer, LeaseCall, Op};
 use super::tx::Clock;
 use super::verb::{Answered, Question, Verb, question, verb};
-use super::{Postgres, check, dead_letter, event, housekeeping, job, lease, reseal, status, worker};
-use crate::dead_letter::{DeadLetter, DeadLetters, LetterFilter, Redriven};
+use super::{Postgres, check, event, housekeeping, job, lease, reseal, status, worker};
 use crate::error::{StoreError, Trouble};
 use crate::event::{Aside, Event, EventFilter, EventId, Events, ImportedEvent, NewEvent, Scrap};
 use crate::id::{EventSeq, JobId, WorkerId};
@@ -16,7 +15,7 @@ use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized}
 use crate::settle::{Settled, Settlement};
 use crate::status::StoreStatus;
 use crate::time::Timestamp;
-use crate::worker::{WorkerPresence, Workers};
+use crate::worker::{Takes, WorkerPresence, Workers};
 use crate::{Answer, CheckReport, Housekeeping, Pruned, Resealed};
 
 /// How often the stream is looked at for whoever follows it.
@@ -42,13 +41,19 @@ impl Postgres {
         answered(answer)
     }
 
-    fn write<V: Verb>(&self, what: V) -> impl Future<Output = Result<V::Answer, StoreError>> + use<V> {
+    pub(super) fn write<V: Verb>(
+        &self,
+        what: V,
+    ) -> impl Future<Output = Result<V::Answer, StoreError>> + use<V> {
         let (verb, answer) = verb(what);
         self.desk.verb(verb);
         answered(answer)
     }
 
-    fn read<Q: Question>(&self, what: Q) -> impl Future<Output = Result<Q::Answer, StoreError>> + use<Q> {
+    pub(super) fn read<Q: Question>(
+        &self,
+        what: Q,
+    ) -> impl Future<Output = Result<Q::Answer, StoreError>> + use<Q> {
         let (question, answer) = question(what);
         self.desk.ask(question);
         answered(answer)
@@ -134,24 +139,6 @@ impl Leases for Postgres {
     }
 }
 
-impl DeadLetters for Postgres {
-    fn letters(&self, filter: LetterFilter, limit: u32) -> Answer<'_, Vec<DeadLetter>> {
-        Box::pin(self.read(dead_letter::LettersOf { filter, limit }))
-    }
-
-    fn redrive(
-        &self,
-        now: Timestamp,
-        ids: Vec<JobId>,
-        event_type: &'static str,
-    ) -> Answer<'_, Vec<Redriven>> {
-        Box::pin(async move {
-            few_enough(ids.len())?;
-            self.write(dead_letter::Redrive { now, ids, event_type }).await
-        })
-    }
-}
-
 impl Events for Postgres {
     fn append(&self, now: Timestamp, events: Vec<NewEvent>) -> Answer<'_, Vec<(EventSeq, EventId)>> {
         Box::pin(async move {
@@ -212,6 +199,10 @@ impl Workers for Postgres {
             self.desk.came(worker);
             Ok(worker)
         })
+    }
+
+    fn takes(&self, worker: WorkerId, takes: Takes) -> Answer<'_, ()> {
+        Box::pin(self.write(worker::TakesOnly { worker, takes }))
     }
 
     fn unregister(&self, _: Timestamp, worker: WorkerId) -> Answer<'_, ()> {

@@ -24,6 +24,7 @@ use crate::time::{Timestamp, whole_millis};
 pub(super) const HAS_UNIQUE_KEY: i64 = 1;
 pub(super) const HAS_PROGRESS: i64 = 2;
 pub(super) const HAS_CALLER: i64 = 4;
+pub(super) const WAS_REDRIVEN: i64 = 8;
 
 /// The lanes that a request looks at, its worker's reservations included.
 pub(super) fn places(memory: &Memory, call: &LeaseCall) -> Vec<i64> {
@@ -100,7 +101,7 @@ pub(super) async fn hand_out(tx: &mut Tx<'_>, taken: &[Taken], calls: &mut [Leas
         leasable::learn(tx.line, &tx.memory, &round.rows).await?;
         for row in &round.rows {
             let leasable = leasable::read(row, &tx.memory.borrow(), &tx.seals)?;
-            let place: i64 = column(row, 23)?;
+            let place: i64 = column(row, 26)?;
             // Others may have committed it since our own number was given out. The stream would tell of its attempt before it tells
             // of its enqueuing: it waits for a transaction with a later number.
             let in_order = tx.comes_after(leasable.leased.event);
@@ -117,7 +118,7 @@ pub(super) async fn hand_out(tx: &mut Tx<'_>, taken: &[Taken], calls: &mut [Leas
                 // Its worker wanted fewer, or went away in this very moment, or we are too early.
                 let held_for = (place < 0).then_some(-place);
                 let rank = -i64::from(leasable.leased.job.priority);
-                let run_at = Timestamp::from_millis(column(row, 24)?);
+                let run_at = Timestamp::from_millis(column(row, 27)?);
                 tx.batch.make_ready(leasable.leased.token.job, leasable.lane_id, held_for, rank, run_at);
             }
         }
@@ -142,7 +143,8 @@ pub(super) fn hand_over(
                 && request.kinds.contains(&job.kind)
                 && (request.queues.is_empty() || request.queues.contains(&job.queue))
         };
-        let taker = if tx.draining { None } else { calls.iter().position(wants) };
+        let kept = tx.draining || tx.is_paused(leasable.lane_id);
+        let taker = if kept { None } else { calls.iter().position(wants) };
         if let Some(at) = taker {
             lease_one(tx, &mut calls[at], leasable)?;
         } else {
@@ -153,7 +155,7 @@ pub(super) fn hand_over(
 }
 
 fn lease_one(tx: &mut Tx<'_>, call: &mut LeaseCall, leasable: Leasable) -> Result<(), Fault> {
-    let Leasable { mut leased, standing, lane_id, source_id, has_progress } = leasable;
+    let Leasable { mut leased, standing, lane_id, source_id, has_progress, put_back } = leasable;
     let (callers_now, request) = (call.callers_now(), &call.request);
     let now = tx.now(callers_now);
     // Past its deadline nothing is begun: whoever has the lease sets it aside.
@@ -175,7 +177,7 @@ fn lease_one(tx: &mut Tx<'_>, call: &mut LeaseCall, leasable: Leasable) -> Resul
         );
         leased.event = EventSeq(tx.batch.event(now, row)?);
     }
-    let flags = flags(&leased, has_progress);
+    let flags = flags(&leased, has_progress, put_back.is_some());
     tx.batch.lease(LeaseRow {
         job_id: leased.token.job.0,
         lane_id,
@@ -198,11 +200,12 @@ fn lease_one(tx: &mut Tx<'_>, call: &mut LeaseCall, leasable: Leasable) -> Resul
 }
 
 /// What the lease row of this job remembers about it.
-pub(super) fn flags(leased: &LeasedJob, has_progress: bool) -> i64 {
+pub(super) fn flags(leased: &LeasedJob, has_progress: bool, was_redriven: bool) -> i64 {
     let remembered = [
         (leased.job.unique_key.is_some(), HAS_UNIQUE_KEY),
         (has_progress, HAS_PROGRESS),
         (leased.job.caller_id.is_some(), HAS_CALLER),
+        (was_redriven, WAS_REDRIVEN),
     ];
     remembered.into_iter().filter(|(holds, _)| *holds).map(|(_, flag)| flag).sum()
 }

@@ -54,6 +54,8 @@ pub(super) struct Tx<'a> {
     number: i64,
     /// No work is to be handed out: the store is about to move.
     pub(super) draining: bool,
+    /// The queues whose work is not handed out.
+    paused: Vec<i64>,
 }
 
 impl<'a> Tx<'a> {
@@ -87,9 +89,16 @@ impl<'a> Tx<'a> {
             }
             let seals = seals(line, keeper, column(&row, 2)?).await?;
             let at = Timestamp::from_millis(column(&row, 0)?);
-            Ok::<_, Fault>((at, column(&row, 1)?, column(&number, 0)?, seals, column(&row, 3)?))
+            Ok::<_, Fault>((
+                at,
+                column(&row, 1)?,
+                column(&number, 0)?,
+                seals,
+                column(&row, 3)?,
+                column(&row, 5)?,
+            ))
         };
-        let (at, first_event, number, seals, draining) = match read.await {
+        let (at, first_event, number, seals, draining, paused) = match read.await {
             Ok(read) => read,
             Err(fault) => {
                 undo(line).await;
@@ -98,7 +107,7 @@ impl<'a> Tx<'a> {
         };
         let batch = Batch::new(Rc::clone(memory), Arc::clone(&seals), first_event);
         Ok((
-            Tx { line, memory: Rc::clone(memory), keeper, seals, batch, clock, at, number, draining },
+            Tx { line, memory: Rc::clone(memory), keeper, seals, batch, clock, at, number, draining, paused },
             beside,
         ))
     }
@@ -109,6 +118,12 @@ impl<'a> Tx<'a> {
             Clock::Database => self.at,
             Clock::Caller => now,
         }
+    }
+
+    /// Whether the work of this lane is not handed out.
+    pub(super) fn is_paused(&self, lane: i64) -> bool {
+        !self.paused.is_empty()
+            && self.memory.borrow().lane_of(lane).is_some_and(|lane| self.paused.contains(&lane.queue_id))
     }
 
     /// Whether the database's clock decides.

@@ -1,5 +1,7 @@
 //! The conditions of a query with a filter. Their texts are ours; what people say goes in as values only.
 
+use std::rc::Rc;
+
 use tokio_postgres::types::{ToSql, Type};
 
 use super::line::{Arg, Typed};
@@ -8,7 +10,7 @@ use super::texts::adapt;
 #[derive(Default)]
 pub(super) struct Wheres {
     texts: Vec<String>,
-    values: Vec<(Box<dyn ToSql + Sync>, Type)>,
+    values: Vec<(Rc<dyn ToSql + Sync>, Type)>,
 }
 
 impl Wheres {
@@ -19,8 +21,23 @@ impl Wheres {
 
     /// One more condition; its value goes where it says `{}`.
     pub(super) fn must_with<T: Typed + 'static>(&mut self, text: &str, value: T) {
-        self.values.push((Box::new(value), T::TYPE));
-        self.texts.push(text.replace("{}", &format!("${}", self.values.len())));
+        let at = self.value(value);
+        self.texts.push(text.replace("{}", &format!("${at}")));
+    }
+
+    /// One more value, without a condition; answers its number.
+    pub(super) fn value<T: Typed + 'static>(&mut self, value: T) -> usize {
+        self.values.push((Rc::new(value), T::TYPE));
+        self.values.len()
+    }
+
+    /// The same conditions, to which more are added.
+    pub(super) fn share(&self) -> Wheres {
+        Wheres { texts: self.texts.clone(), values: self.values.clone() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.texts.is_empty()
     }
 
     /// One more condition about a text. No text of ours has a NUL in it, so nothing is like one that has.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const CELLS: [Cell; 11] = [
+const CELLS: [Cell; 13] = [
     Cell::JobPayload,
     Cell::JobOverrides,
     Cell::ProgressHint,
@@ -12,6 +12,8 @@ const CELLS: [Cell; 11] = [
     Cell::LetterMessage,
     Cell::LetterContext,
     Cell::LetterReport,
+    Cell::GroupSample,
+    Cell::VersionPayload,
     Cell::EventDetail,
     Cell::AsideWhy,
     Cell::AsideText,

@@ -4,15 +4,16 @@
 //! Every verb of this store is a function over a [`Batch`], so the writer runs many callers' verbs in one transaction,
 //! and `enqueue_in` runs one inside somebody else's.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use redrive_policy::{Cause, Class};
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
-use super::sql;
 use super::statements::{Prepared, Statements};
+use super::{letter_group, metric, sql};
+use crate::effects::{GroupChanges, Tally};
 use crate::error::{StoreError, Trouble};
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId};
@@ -40,6 +41,8 @@ pub(super) struct Memory {
     key_epoch: i64,
     /// Until when no work is handed out, read at the same moment.
     draining_until: i64,
+    /// Queues none of whose work is handed out; unknown when somebody else has written.
+    pub(super) paused: Option<HashSet<i64>>,
     /// Lanes with nothing due, and when that may change. Only true while nobody else has written.
     pub(super) idle: HashMap<i64, Option<Instant>>,
 }
@@ -49,6 +52,7 @@ impl Memory {
     pub(super) fn others_wrote(&mut self) {
         self.sequences = None;
         self.knows_lanes = false;
+        self.paused = None;
         self.idle.clear();
     }
 
@@ -92,6 +96,10 @@ pub(super) struct Batch<'a, 'c> {
     key_epoch: i64,
     lanes: Vec<(i64, LaneDelta)>,
     dead: Vec<(Cause, i64)>,
+    /// How groups of letters change.
+    pub(super) groups: GroupChanges,
+    /// What is counted for the hours.
+    pub(super) tally: Tally,
     /// Plain events that are not written yet.
     plain_events: Vec<[Option<i64>; 12]>,
     events: i64,
@@ -132,6 +140,8 @@ impl<'a, 'c> Batch<'a, 'c> {
             key_epoch,
             lanes: Vec::new(),
             dead: Vec::new(),
+            groups: GroupChanges::default(),
+            tally: Tally::default(),
             plain_events: Vec::with_capacity(EIGHT),
             events: 0,
             failed_events: 0,
@@ -141,6 +151,8 @@ impl<'a, 'c> Batch<'a, 'c> {
 
     /// Brings sequences and counters up to date. Nothing may be written afterwards but the commit.
     pub(super) fn finish(mut self) -> Result<(), StoreError> {
+        letter_group::write(&mut self)?;
+        metric::write(&mut self)?;
         self.write_events()?;
         for (lane, delta) in std::mem::take(&mut self.lanes) {
             let LaneDelta { ready, leased, dead, succeeded, cancelled, discarded } = delta;

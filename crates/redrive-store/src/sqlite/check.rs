@@ -19,6 +19,9 @@ const INVARIANTS: &[(&str, &str)] = &[
     ("an attempt is counted once", include_str!("sql/check_attempts.sql")),
     ("nobody settles twice", include_str!("sql/check_settled_once.sql")),
     ("counters are right", include_str!("sql/check_counters.sql")),
+    ("groups count their letters", include_str!("sql/check_groups.sql")),
+    ("a letter is whole", include_str!("sql/check_letter_parts.sql")),
+    ("what was mended belongs to something", include_str!("sql/check_mended.sql")),
     ("sequences are ahead of everything", include_str!("sql/check_sequences.sql")),
 ];
 /// The most that is told about one invariant.

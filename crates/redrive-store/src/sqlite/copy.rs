@@ -28,6 +28,10 @@ const GUARDED: &[&str] = &[
     "lease",
     "worker",
     "dead_letter",
+    "letter_group",
+    "redrive_run",
+    "payload_version",
+    "queue",
     "ended",
     "event",
     "aside",
@@ -203,9 +207,13 @@ impl End for SqliteEnd {
         Ok(self.connection.query_row(sql!("name_find"), [text], |row| row.get(0))?)
     }
 
-    fn queue(&mut self, name: &str) -> Result<i64, StoreError> {
+    fn queue(&mut self, name: &str, paused: Option<(i64, Option<&str>)>) -> Result<i64, StoreError> {
         self.connection.execute(sql!("queue_intern"), [name])?;
-        Ok(self.connection.query_row(sql!("queue_find"), [name], |row| row.get(0))?)
+        let id = self.connection.query_row(sql!("queue_find"), [name], |row| row.get(0))?;
+        if let Some((at, why)) = paused {
+            self.connection.execute(sql!("queue_pause"), params![id, at, why])?;
+        }
+        Ok(id)
     }
 
     fn lane(&mut self, queue_id: i64, kind: &str, counters: &[i64]) -> Result<i64, StoreError> {

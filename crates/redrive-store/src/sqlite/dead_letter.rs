@@ -1,20 +1,84 @@
-//! Dead letters: reading them, and putting them back.
+//! Dead letters: writing them, reading them whole, taking them off the pile, and letting them go.
 
-use redrive_policy::{Cause, Class};
-use rusqlite::{Row, params, params_from_iter};
+use std::collections::HashMap;
+
+use redrive_policy::Cause;
+use rusqlite::{Row, params};
+use serde_json::{Value, json};
 
 use super::batch::Batch;
-use super::wheres::Wheres;
-use super::{job, sql};
-use crate::dead_letter::{DeadLetter, EventSeqJson, LetterFilter, Redriven};
-use crate::error::{StoreError, Trouble};
+use super::{heads, job, sql};
+use crate::dead_letter::{DeadLetter, EventSeqJson, LetterFilter};
+use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId};
+use crate::letter_group::GroupCounts;
+use crate::metric::Metric;
 use crate::protocol::Standing;
 use crate::row::{self, EventRow, count};
 use crate::seal::{Cell, Seals};
 use crate::settle::LetterReason;
 use crate::time::Timestamp;
+use crate::told;
+
+/// A letter to be written.
+pub(super) struct Written<'a> {
+    pub(super) id: JobId,
+    pub(super) lane: i64,
+    pub(super) died_at: Timestamp,
+    pub(super) event: i64,
+    pub(super) reason: LetterReason,
+    pub(super) cause: Cause,
+    pub(super) retryable: bool,
+    pub(super) rule: &'a str,
+    pub(super) fingerprint: &'a str,
+    pub(super) error_type: &'a str,
+    pub(super) error_message: &'a str,
+    pub(super) standing: Standing,
+    pub(super) max_retries: u32,
+    /// Absent: as its progress says.
+    pub(super) redrives: Option<u32>,
+    pub(super) caller_id: Option<&'a str>,
+    pub(super) context: &'a Value,
+    pub(super) report: &'a Value,
+}
+
+/// Writes a letter; its group is the caller's business.
+pub(super) fn write(batch: &mut Batch<'_, '_>, letter: &Written<'_>) -> Result<(), StoreError> {
+    let id = letter.id.0;
+    let seal = |cell, text| batch.seals.seal_text(cell, id, text);
+    let (context, report) = (letter.context.to_string(), letter.report.to_string());
+    batch.run(
+        sql!("letter_insert"),
+        params![
+            id,
+            letter.lane,
+            letter.died_at.millis(),
+            letter.event,
+            letter.reason.name(),
+            letter.cause.name(),
+            letter.retryable,
+            letter.rule,
+            letter.fingerprint,
+            letter.error_type,
+            seal(Cell::LetterMessage, letter.error_message)?,
+            letter.standing.attempts,
+            letter.standing.retries,
+            letter.standing.crashes,
+            letter.max_retries,
+            letter.standing.fence,
+            letter.redrives,
+            letter.caller_id
+        ],
+    )?;
+    batch.run(
+        sql!("letter_report_insert"),
+        params![id, seal(Cell::LetterContext, &context)?, seal(Cell::LetterReport, &report)?],
+    )?;
+    batch.count(letter.lane, |delta| delta.dead += 1);
+    batch.count_letters(letter.cause, 1);
+    Ok(())
+}
 
 fn read(seals: &Seals, row: &Row<'_>) -> Result<DeadLetter, StoreError> {
     let id = JobId(row.get(0)?);
@@ -65,9 +129,11 @@ pub(super) fn take(batch: &mut Batch<'_, '_>, id: JobId) -> Result<Option<Taken>
             event: row.get(2)?,
             fence: row.get(3)?,
             redrives: row.get(4)?,
+            fingerprint: row.get(5)?,
         })
     })?;
     if let Some(taken) = &taken {
+        batch.run(sql!("letter_report_delete"), [id.0])?;
         batch.count(taken.lane, |delta| delta.dead -= 1);
         batch.count_letters(taken.cause, -1);
     }
@@ -79,121 +145,66 @@ pub(super) struct Taken {
     pub(super) lane: i64,
     cause: Cause,
     pub(super) event: i64,
-    fence: i64,
-    redrives: i64,
+    pub(super) fence: i64,
+    pub(super) redrives: i64,
+    pub(super) fingerprint: String,
 }
 
 pub(super) fn letters(
-    batch: &Batch<'_, '_>,
+    batch: &mut Batch<'_, '_>,
     filter: &LetterFilter,
     limit: u32,
 ) -> Result<Vec<DeadLetter>, StoreError> {
-    let mut wheres = Wheres::default();
-    if let Some(queue) = &filter.queue {
-        wheres.must("q.name = ?", [queue.clone().into()]);
-    }
-    if let Some(kind) = &filter.kind {
-        wheres.must("l.kind = ?", [kind.clone().into()]);
-    }
-    if let Some(cause) = filter.cause {
-        wheres.must("d.cause = ?", [cause.name().to_owned().into()]);
-    }
-    if let Some(fingerprint) = &filter.fingerprint {
-        wheres.must("d.fingerprint = ?", [fingerprint.clone().into()]);
-    }
-    if let Some(caller_id) = &filter.caller_id {
-        wheres.must("j.caller_id = ?", [caller_id.clone().into()]);
-    }
-    if let Some(before) = filter.before {
-        wheres.must("d.died_at < ?", [before.millis().into()]);
-    }
-    if filter.transient_only {
-        for cause in Cause::ALL.iter().filter(|cause| cause.class() != Class::Transient) {
-            wheres.must("d.cause <> ?", [cause.name().to_owned().into()]);
-        }
-    }
-    if let Some((died_at, id)) = filter.after {
-        wheres.must("(d.died_at, d.job_id) < (?, ?)", [died_at.millis().into(), id.0.into()]);
-    }
-    let (joined, values) = wheres.finish();
-    let text = format!(
-        "{}{joined} ORDER BY d.died_at DESC, d.job_id DESC LIMIT {limit}",
-        sql!("letter_list").trim_end()
-    );
-    let mut statement = batch.connection().prepare_cached(&text)?;
-    statement.query_and_then(params_from_iter(values), |row| read(&batch.seals, row))?.collect()
+    let heads = heads::heads(batch, filter, limit, u32::MAX)?.heads;
+    let order: HashMap<JobId, usize> = heads.iter().enumerate().map(|(at, head)| (head.id, at)).collect();
+    let wanted: Vec<i64> = heads.iter().map(|head| head.id.0).collect();
+    let mut statement = batch.statement(sql!("letter_list"))?;
+    let mut letters = statement
+        .query_and_then([json!(wanted).to_string()], |row| read(&batch.seals, row))?
+        .collect::<Result<Vec<_>, _>>()?;
+    letters.sort_by_key(|letter| order.get(&letter.id).copied());
+    Ok(letters)
 }
 
-pub(super) fn redrive(
-    batch: &mut Batch<'_, '_>,
-    now: Timestamp,
-    ids: &[JobId],
-    event_type: &'static str,
-) -> Result<Vec<Redriven>, StoreError> {
-    ids.iter().map(|id| redrive_one(batch, now, *id, event_type)).collect()
-}
-
-fn redrive_one(
+/// Lets a letter go for good. Answers whether it was one.
+fn let_go(
     batch: &mut Batch<'_, '_>,
     now: Timestamp,
     id: JobId,
-    event_type: &'static str,
-) -> Result<Redriven, StoreError> {
-    let ends = batch.first(sql!("job_read_ends"), [id.0], |row| {
-        Ok((
-            row.get::<_, Option<String>>(0)?,
-            row.get::<_, Option<String>>(1)?,
-            row.get::<_, i64>(2)?,
-            row.get::<_, i64>(3)?,
-        ))
-    })?;
-    let Some((caller_id, unique_key, queue_id, rank)) = ends else { return Ok(Redriven::NotDead) };
-    let is_dead = batch.first(sql!("letter_is"), [id.0], |_| Ok(()))?.is_some();
-    if !is_dead {
-        return Ok(Redriven::NotDead);
-    }
-    if let Some(key) = &unique_key {
-        if let Some(of) = batch.first(sql!("unique_find"), params![queue_id, key], |row| row.get(0))? {
-            return Ok(Redriven::Duplicate { of: JobId(of) });
-        }
-        batch.run(sql!("unique_insert"), params![queue_id, key, id.0])?;
-    }
-    let Some(taken) = take(batch, id)? else {
-        return Err(Trouble::Corrupt(format!("the letter of {id} is gone")).into());
-    };
-    let source_id: i64 = batch.first(sql!("job_source"), [id.0], |row| row.get(0))?.unwrap_or_default();
+    event_type: &str,
+    why: Option<&str>,
+) -> Result<bool, StoreError> {
+    let Some(taken) = take(batch, id)? else { return Ok(false) };
+    let ends = batch.first(sql!("job_read_ends"), [id.0], |row| Ok((row.get(0)?, row.get(5)?)))?;
+    let (caller_id, source_id): (Option<String>, i64) = ends.unwrap_or_default();
     let row = EventRow {
         event_type,
         source_id,
-        status: Some(EventStatus::Pending),
+        status: Some(EventStatus::Failed),
         job: Some(id),
         lane_id: Some(taken.lane),
         parent: Some(taken.event),
-        attempt: Some(0),
-        retries: Some(0),
-        importance: Some(4),
         caller_id: caller_id.as_deref(),
-        tags: row::tags(&[event_type, "recovery"]),
-        detail: Some(serde_json::json!({ "data": { "redrives": taken.redrives + 1 } }).to_string()),
+        detail: told::discarded(why),
         ..EventRow::default()
     };
     let event = batch.event(now, &row)?;
-    let fresh = Standing { fence: taken.fence, ..Standing::default() }.redriven();
-    batch.run(
-        sql!("progress_redriven"),
-        params![
-            id.0,
-            now.millis(),
-            fresh.fence,
-            event,
-            taken.redrives + 1,
-            fresh.attempts,
-            fresh.retries,
-            fresh.crashes
-        ],
-    )?;
-    batch.make_ready(id, taken.lane, None, rank, now)?;
-    Ok(Redriven::Ready)
+    job::forget(batch, id)?;
+    batch.run(sql!("ended_insert"), params![id.0, event])?;
+    batch.count(taken.lane, |delta| delta.discarded += 1);
+    batch.groups.add(now, &taken.fingerprint, GroupCounts::DISCARDED);
+    batch.tally.add(now, taken.lane, Metric::Discarded, 1);
+    Ok(true)
+}
+
+pub(super) fn discard(
+    batch: &mut Batch<'_, '_>,
+    now: Timestamp,
+    ids: &[JobId],
+    event_type: &str,
+    why: Option<&str>,
+) -> Result<Vec<bool>, StoreError> {
+    ids.iter().map(|id| let_go(batch, now, *id, event_type, why)).collect()
 }
 
 /// Deletes letters that died before; answers how many.
@@ -205,25 +216,7 @@ pub(super) fn purge(
 ) -> Result<u64, StoreError> {
     let old = batch.all(sql!("letter_old"), params![before.millis(), limit], |row| row.get::<_, i64>(0))?;
     for id in &old {
-        let id = JobId(*id);
-        let source_id: i64 = batch.first(sql!("job_source"), [id.0], |row| row.get(0))?.unwrap_or_default();
-        let caller_id: Option<String> =
-            batch.first(sql!("job_read_ends"), [id.0], |row| row.get(0))?.flatten();
-        let Some(taken) = take(batch, id)? else { continue };
-        let row = EventRow {
-            event_type: "letter_expired",
-            source_id,
-            status: Some(EventStatus::Failed),
-            job: Some(id),
-            lane_id: Some(taken.lane),
-            parent: Some(taken.event),
-            caller_id: caller_id.as_deref(),
-            ..EventRow::default()
-        };
-        let event = batch.event(now, &row)?;
-        job::forget(batch, id)?;
-        batch.run(sql!("ended_insert"), params![id.0, event])?;
-        batch.count(taken.lane, |delta| delta.discarded += 1);
+        let_go(batch, now, JobId(*id), "letter_expired", None)?;
     }
     Ok(old.len() as u64)
 }

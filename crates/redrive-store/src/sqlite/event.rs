@@ -75,7 +75,7 @@ pub(super) fn import(
 }
 
 /// The place of the event known by this id: one that came from elsewhere, or one of ours whose time is right, too.
-fn seq_of(batch: &Batch<'_, '_>, id: &str) -> Result<Option<EventSeq>, StoreError> {
+pub(super) fn seq_of(batch: &Batch<'_, '_>, id: &str) -> Result<Option<EventSeq>, StoreError> {
     if let Some(seq) = batch.first(sql!("event_alias_find"), [id], |row| row.get(0))? {
         return Ok(Some(EventSeq(seq)));
     }

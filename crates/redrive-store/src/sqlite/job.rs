@@ -5,11 +5,14 @@ use std::time::Duration;
 use rusqlite::{Row, params};
 
 use super::batch::Batch;
-use super::{dead_letter, millis, sql};
+use super::{dead_letter, millis, redrive, sql};
 use crate::error::{StoreError, Trouble};
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::job::{Enqueued, Job, JobRecord, JobState, NewJob, Origin, RunNow};
+use crate::letter_group::GroupCounts;
+use crate::metric::Metric;
+use crate::redrive::FirstAttempt;
 use crate::row::{self, EventRow, count};
 use crate::seal::Cell;
 use crate::time::Timestamp;
@@ -34,6 +37,49 @@ fn enqueue_one(batch: &mut Batch<'_, '_>, now: Timestamp, new: &NewJob) -> Resul
     let id = batch.next_job();
     let event = batch.next_event();
     let source_id = batch.name(new.source())?;
+    let run_at = new.run_at.unwrap_or(now);
+    let rank = insert(batch, now, new, &Numbers { id, event, lane, source_id })?;
+    if let Some(key) = &new.unique_key {
+        batch.run(sql!("unique_insert"), params![queue_id, key, id.0])?;
+    }
+    let row = EventRow {
+        event_type: "job_enqueued",
+        source_id,
+        status: Some(EventStatus::Pending),
+        job: Some(id),
+        lane_id: Some(lane),
+        parent: new.parent.map(|parent| parent.0),
+        caller_id: new.caller_id.as_deref(),
+        ..EventRow::default()
+    };
+    batch.put_event(event, now, &row)?;
+    if let Some(worker) = new.held_for {
+        let none: Option<i64> = None;
+        batch.run(
+            sql!("progress_put"),
+            params![id.0, run_at.millis(), worker.0, 0, 0, 0, 0, none, none, event],
+        )?;
+    }
+    batch.make_ready(id, lane, new.held_for.map(|worker| worker.0), rank, run_at)?;
+    Ok(Enqueued { id, existing: false })
+}
+
+/// The numbers that belong to a new job.
+pub(super) struct Numbers {
+    pub(super) id: JobId,
+    pub(super) event: i64,
+    pub(super) lane: i64,
+    pub(super) source_id: i64,
+}
+
+/// Writes the row of a job. Answers its rank.
+pub(super) fn insert(
+    batch: &Batch<'_, '_>,
+    now: Timestamp,
+    new: &NewJob,
+    numbers: &Numbers,
+) -> Result<i64, StoreError> {
+    let Numbers { id, event, lane, source_id } = *numbers;
     let run_at = new.run_at.unwrap_or(now);
     let rank = -i64::from(new.priority);
     let plain = new.policy.is_none()
@@ -76,29 +122,7 @@ fn enqueue_one(batch: &mut Batch<'_, '_>, now: Timestamp, new: &NewJob) -> Resul
             ],
         )?;
     }
-    if let Some(key) = &new.unique_key {
-        batch.run(sql!("unique_insert"), params![queue_id, key, id.0])?;
-    }
-    let row = EventRow {
-        event_type: "job_enqueued",
-        source_id,
-        status: Some(EventStatus::Pending),
-        job: Some(id),
-        lane_id: Some(lane),
-        parent: new.parent.map(|parent| parent.0),
-        caller_id: new.caller_id.as_deref(),
-        ..EventRow::default()
-    };
-    batch.put_event(event, now, &row)?;
-    if let Some(worker) = new.held_for {
-        let none: Option<i64> = None;
-        batch.run(
-            sql!("progress_put"),
-            params![id.0, run_at.millis(), worker.0, 0, 0, 0, 0, none, none, event],
-        )?;
-    }
-    batch.make_ready(id, lane, new.held_for.map(|worker| worker.0), rank, run_at)?;
-    Ok(Enqueued { id, existing: false })
+    Ok(rank)
 }
 
 /// Reads the columns that `leasable.sql` begins with.
@@ -229,6 +253,7 @@ pub(super) fn run_now(batch: &mut Batch<'_, '_>, now: Timestamp, id: JobId) -> R
             event
         ],
     )?;
+    batch.tally.add(now, place.lane, Metric::ManualRetries, 1);
     batch.make_ready(id, place.lane, place.held_for, place.rank, now)?;
     Ok(RunNow::Due)
 }
@@ -250,26 +275,41 @@ pub(super) fn cancel(
         JobState::Dead(ref letter) => {
             let lane = batch.lane(&letter.queue, &letter.kind)?;
             dead_letter::take(batch, id)?;
+            batch.groups.add(now, &letter.fingerprint, GroupCounts::DISCARDED);
+            batch.tally.add(now, lane, Metric::Discarded, 1);
             let event = tell(batch, now, &record, lane, "job_cancelled", EventStatus::Failed, Some(why))?;
-            end(batch, id, lane, event)?;
+            end(batch, now, id, lane, event)?;
             Ok(Some(true))
         }
         JobState::Ready { .. } => {
             let Some(place) = place(batch, id)? else { return Ok(None) };
             leave_ready(batch, id, &place)?;
+            if let Some(put_back) = redrive::origin(batch, id)? {
+                batch.groups.add(now, &put_back.fingerprint, GroupCounts::OVER);
+                if let Some(run) = put_back.run {
+                    redrive::judge(batch, run, id, FirstAttempt::None, None)?;
+                }
+            }
             let event =
                 tell(batch, now, &record, place.lane, "job_cancelled", EventStatus::Failed, Some(why))?;
-            end(batch, id, place.lane, event)?;
+            end(batch, now, id, place.lane, event)?;
             Ok(Some(true))
         }
     }
 }
 
 /// The end of a cancelled job: its row goes, and so does its unique key.
-fn end(batch: &mut Batch<'_, '_>, id: JobId, lane: i64, event: i64) -> Result<(), StoreError> {
+fn end(
+    batch: &mut Batch<'_, '_>,
+    now: Timestamp,
+    id: JobId,
+    lane: i64,
+    event: i64,
+) -> Result<(), StoreError> {
     forget(batch, id)?;
     batch.run(sql!("ended_insert"), params![id.0, event])?;
     batch.count(lane, |delta| delta.cancelled += 1);
+    batch.tally.add(now, lane, Metric::Cancelled, 1);
     Ok(())
 }
 
@@ -277,6 +317,7 @@ fn end(batch: &mut Batch<'_, '_>, id: JobId, lane: i64, event: i64) -> Result<()
 pub(super) fn forget(batch: &mut Batch<'_, '_>, id: JobId) -> Result<(), StoreError> {
     free_unique_key(batch, id)?;
     batch.run(sql!("progress_delete"), [id.0])?;
+    batch.run(sql!("payload_version_delete"), [id.0])?;
     batch.run(sql!("job_delete"), [id.0])?;
     Ok(())
 }

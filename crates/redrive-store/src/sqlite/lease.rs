@@ -6,7 +6,7 @@ use rusqlite::params;
 
 use super::batch::{Batch, Memory};
 use super::job::{duration, read_job};
-use super::{millis, settle, sql};
+use super::{millis, queue, settle, sql};
 use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
@@ -21,6 +21,7 @@ use crate::time::Timestamp;
 pub(super) const HAS_UNIQUE_KEY: i64 = 1;
 pub(super) const HAS_PROGRESS: i64 = 2;
 pub(super) const HAS_CALLER: i64 = 4;
+pub(super) const WAS_REDRIVEN: i64 = 8;
 
 /// What expired before that is not believed at once: the reapers of living workers look every second.
 const LONG_AGO: Duration = Duration::from_mins(10);
@@ -65,8 +66,17 @@ pub(super) fn lease(
         return Ok(Vec::new());
     }
     let mut due = Vec::new();
+    let some_paused = queue::some_are_paused(batch)?;
     for place in places {
-        find_due(batch, now, *place, request.max, &mut due)?;
+        if !some_paused {
+            find_due(batch, now, *place, request.max, &mut due)?;
+        } else if *place < 0 {
+            find_unpaused(batch, now, *place, &mut due)?;
+        } else if queue::is_paused(batch, *place)? {
+            batch.memory.idle.insert(*place, None);
+        } else {
+            find_due(batch, now, *place, request.max, &mut due)?;
+        }
     }
     if places.len() > 1 {
         due.sort_unstable_by_key(|due| (due.rank, due.run_at, due.job.0));
@@ -120,6 +130,26 @@ fn find_due(
     Ok(())
 }
 
+/// What is due of that which is reserved for one worker, but for work of paused queues. Resuming one forgets what is idle.
+fn find_unpaused(
+    batch: &mut Batch<'_, '_>,
+    now: Timestamp,
+    place: i64,
+    due: &mut Vec<Due>,
+) -> Result<(), StoreError> {
+    let mut reserved = Vec::new();
+    find_due(batch, now, place, usize::MAX, &mut reserved)?;
+    for one in reserved {
+        let lane: Option<i64> = batch.first(sql!("job_place"), [one.job.0], |row| row.get(0))?;
+        if let Some(lane) = lane
+            && !queue::is_paused(batch, lane)?
+        {
+            due.push(one);
+        }
+    }
+    Ok(())
+}
+
 fn lease_one(
     batch: &mut Batch<'_, '_>,
     now: Timestamp,
@@ -128,7 +158,7 @@ fn lease_one(
 ) -> Result<LeasedJob, StoreError> {
     let id = due.job;
     batch.run(sql!("ready_delete"), params![due.place, due.rank, due.run_at, id.0])?;
-    let (mut leased, has_progress) = read_leasable(batch, id)?;
+    let (mut leased, remembered) = read_leasable(batch, id)?;
     // Past its deadline nothing is begun: whoever has the lease sets it aside.
     leased.begun = request.begin && leased.job.deadline_at.is_none_or(|deadline| now < deadline);
     let claim = standing(&leased).leased(leased.begun);
@@ -140,7 +170,7 @@ fn lease_one(
         leased.event = EventSeq(tell_begun(batch, now, &leased, lane, source_id)?);
     }
     let flags = if leased.job.unique_key.is_some() { HAS_UNIQUE_KEY } else { 0 }
-        | if has_progress { HAS_PROGRESS } else { 0 }
+        | remembered
         | if leased.job.caller_id.is_some() { HAS_CALLER } else { 0 };
     batch.run(
         sql!("lease_insert"),
@@ -178,8 +208,9 @@ fn standing(leased: &LeasedJob) -> Standing {
     }
 }
 
-/// A job with what it has been through, as the next attempt would see it, and whether that has a row of its own.
-fn read_leasable(batch: &mut Batch<'_, '_>, id: JobId) -> Result<(LeasedJob, bool), StoreError> {
+/// A job with what it has been through, as the next attempt would see it, and the flags that say whether that has a row of
+/// its own, and whether it was redriven.
+fn read_leasable(batch: &mut Batch<'_, '_>, id: JobId) -> Result<(LeasedJob, i64), StoreError> {
     let mut statement = batch.statement(sql!("leasable"))?;
     let mut rows = statement.query([id.0])?;
     let Some(row) = rows.next()? else {
@@ -200,7 +231,9 @@ fn read_leasable(batch: &mut Batch<'_, '_>, id: JobId) -> Result<(LeasedJob, boo
         expires_at: Timestamp::default(),
         event: EventSeq(latest.map_or_else(|| row.get(4), Ok)?),
     };
-    Ok((leased, latest.is_some()))
+    let remembered = if latest.is_some() { HAS_PROGRESS } else { 0 }
+        | if row.get::<_, Option<bool>>(22)?.unwrap_or(false) { WAS_REDRIVEN } else { 0 };
+    Ok((leased, remembered))
 }
 
 fn tell_begun(

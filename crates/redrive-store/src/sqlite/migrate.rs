@@ -6,8 +6,10 @@ use super::open::APPLICATION_ID;
 use crate::error::StoreError;
 
 /// Every migration, in order. The number of the last one is the schema's.
-const MIGRATIONS: &[(i64, &str, &str)] =
-    &[(1, "jobs", include_str!("../../migrations/sqlite/0001_jobs.sql"))];
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (1, "jobs", include_str!("../../migrations/sqlite/0001_jobs.sql")),
+    (2, "recovery", include_str!("../../migrations/sqlite/0002_recovery.sql")),
+];
 
 pub(super) fn newest() -> i64 {
     MIGRATIONS.last().map_or(0, |(number, ..)| *number)

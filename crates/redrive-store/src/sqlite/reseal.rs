@@ -8,12 +8,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, TransactionBehavior, params, params_from_iter};
+use rusqlite::{Connection, Row, TransactionBehavior, params, params_from_iter};
 
 use super::batch::{Batch, Memory};
 use super::statements::Statements;
 use super::{Durability, open, sql};
 use crate::Resealed;
+use crate::effects;
 use crate::error::{StoreError, Trouble};
 use crate::seal::{Cell, Keeper, Seals};
 use crate::time::Timestamp;
@@ -25,7 +26,8 @@ struct Table {
     cells: &'static [Cell],
 }
 
-static TABLES: [Table; 6] = [
+/// New ones go at the end: a rotation under way has kept the number of its table.
+static TABLES: [Table; 9] = [
     Table {
         list: sql!("job_sealed"),
         update: sql!("job_reseal"),
@@ -33,16 +35,27 @@ static TABLES: [Table; 6] = [
     },
     Table { list: sql!("progress_sealed"), update: sql!("progress_reseal"), cells: &[Cell::ProgressHint] },
     Table { list: sql!("lease_sealed"), update: sql!("lease_reseal"), cells: &[Cell::LeaseCancelWhy] },
-    Table {
-        list: sql!("letter_sealed"),
-        update: sql!("letter_reseal"),
-        cells: &[Cell::LetterMessage, Cell::LetterContext, Cell::LetterReport],
-    },
+    Table { list: sql!("letter_sealed"), update: sql!("letter_reseal"), cells: &[Cell::LetterMessage] },
     Table { list: sql!("event_sealed"), update: sql!("event_reseal"), cells: &[Cell::EventDetail] },
     Table {
         list: sql!("aside_sealed"),
         update: sql!("aside_reseal"),
         cells: &[Cell::AsideWhy, Cell::AsideText],
+    },
+    Table {
+        list: sql!("letter_report_sealed"),
+        update: sql!("letter_report_reseal"),
+        cells: &[Cell::LetterContext, Cell::LetterReport],
+    },
+    Table {
+        list: sql!("letter_group_sealed"),
+        update: sql!("letter_group_reseal"),
+        cells: &[Cell::GroupSample],
+    },
+    Table {
+        list: sql!("payload_version_sealed"),
+        update: sql!("payload_version_reseal"),
+        cells: &[Cell::VersionPayload],
     },
 ];
 
@@ -161,7 +174,8 @@ fn sweep(
             if is_stale(&batch.seals, &stored) {
                 room.1 = room.1.saturating_sub(bytes(&stored));
                 anew += 1;
-                values.push(seal(&batch.seals, *cell, id, open(&batch.seals, *cell, id, stored)?)?);
+                let bound = bound_row(*cell, row)?;
+                values.push(seal(&batch.seals, *cell, bound, open(&batch.seals, *cell, bound, stored)?)?);
             } else {
                 values.push(stored);
             }
@@ -174,6 +188,14 @@ fn sweep(
         room.0 -= 1;
     }
     Ok(true)
+}
+
+/// The number that a cell is bound to: that of its row, or that of the group's fingerprint behind the cell.
+fn bound_row(cell: Cell, row: &Row<'_>) -> Result<i64, StoreError> {
+    match cell {
+        Cell::GroupSample => Ok(effects::sample_row(&row.get::<_, String>(2)?)),
+        _ => Ok(row.get(0)?),
+    }
 }
 
 /// How many numbers are still to be looked at.
@@ -268,10 +290,9 @@ pub(super) fn unsealable(batch: &Batch<'_, '_>, most: usize) -> Result<Vec<Strin
         let mut statement = batch.statement(table.list)?;
         let mut rows = statement.query(params![i64::MIN, -1])?;
         while let Some(row) = rows.next()? {
-            let id: i64 = row.get(0)?;
             for (at, cell) in table.cells.iter().enumerate() {
                 let stored: Value = row.get(at + 1)?;
-                if let Err(error) = open(&batch.seals, *cell, id, stored)
+                if let Err(error) = open(&batch.seals, *cell, bound_row(*cell, row)?, stored)
                     && found.len() < most
                 {
                     found.push(error.to_string());

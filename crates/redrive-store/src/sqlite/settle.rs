@@ -5,8 +5,9 @@ use rusqlite::params;
 use serde_json::{Value, json};
 
 use super::batch::Batch;
-use super::lease::{HAS_CALLER, HAS_PROGRESS, HAS_UNIQUE_KEY};
-use super::{job, millis, sql};
+use super::lease::{HAS_CALLER, HAS_PROGRESS, HAS_UNIQUE_KEY, WAS_REDRIVEN};
+use super::{dead_letter, job, millis, redrive, sql};
+use crate::effects;
 use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
@@ -71,6 +72,7 @@ fn settle_one(
         held.caller_id = batch.first(sql!("job_read_ends"), [held.job.0], |row| row.get(0))?.flatten();
     }
     let after = held.claim.settled(settlement.ending.verdict(), held.cancel_why.is_some());
+    effect(batch, now, &held, after, &settlement.ending)?;
     if let (Some(why), After::Cancelled, false) =
         (&held.cancel_why, after, matches!(settlement.ending, Ending::Cancelled { .. }))
     {
@@ -118,6 +120,25 @@ fn settle_one(
         }
     };
     Ok(Settled::Done { event: EventSeq(event) })
+}
+
+/// What the end of the attempt means for the counts, for groups of letters and for the run that put the job back.
+fn effect(
+    batch: &mut Batch<'_, '_>,
+    now: Timestamp,
+    held: &Held,
+    after: After,
+    ending: &Ending,
+) -> Result<(), StoreError> {
+    let came_from = if held.flags & WAS_REDRIVEN == 0 { None } else { redrive::origin(batch, held.job)? };
+    batch.tally.settled(now, held.lane, held.claim, after, ending, came_from.as_ref());
+    batch.groups.settled(now, after, ending, came_from.as_ref());
+    if let Some(run) = came_from.and_then(|put_back| put_back.run)
+        && let Some(how) = effects::first_attempt(held.claim, after, ending)
+    {
+        redrive::judge(batch, run, held.job, how, effects::failed_with(after, ending))?;
+    }
+    Ok(())
 }
 
 /// Who comes too late changes nothing, but what it came with is told: beside the job's story, in which it has no place.
@@ -175,30 +196,28 @@ fn set_aside(
 ) -> Result<i64, StoreError> {
     let event =
         tell_failure(batch, now, held, failure, EventStatus::DeadLetter, None, Some(&letter.context))?;
-    let seal = |cell, text| batch.seals.seal_text(cell, held.job.0, text);
-    let (context, report) = (letter.context.to_string(), letter.report.to_string());
-    batch.run(
-        sql!("letter_insert"),
-        params![
-            held.job.0,
-            held.lane,
-            now.millis(),
+    let standing = held.claim.standing;
+    dead_letter::write(
+        batch,
+        &dead_letter::Written {
+            id: held.job,
+            lane: held.lane,
+            died_at: now,
             event,
-            letter.reason.name(),
-            failure.cause.name(),
-            failure.retryable,
-            failure.rule,
-            failure.fingerprint,
-            failure.error_type,
-            seal(Cell::LetterMessage, &failure.error_message)?,
-            held.claim.standing.attempts,
-            held.claim.standing.retries,
-            held.claim.standing.crashes,
-            failure.decision.record.max_retries,
-            held.claim.standing.fence,
-            seal(Cell::LetterContext, &context)?,
-            seal(Cell::LetterReport, &report)?
-        ],
+            reason: letter.reason,
+            cause: failure.cause,
+            retryable: failure.retryable,
+            rule: &failure.rule,
+            fingerprint: &failure.fingerprint,
+            error_type: &failure.error_type,
+            error_message: &failure.error_message,
+            standing,
+            max_retries: failure.decision.record.max_retries,
+            redrives: None,
+            caller_id: held.caller_id.as_deref(),
+            context: &letter.context,
+            report: &letter.report,
+        },
     )?;
     if held.flags & HAS_UNIQUE_KEY != 0 {
         job::free_unique_key(batch, held.job)?;
@@ -206,8 +225,6 @@ fn set_aside(
     if held.flags & HAS_PROGRESS != 0 {
         batch.run(sql!("progress_delete"), [held.job.0])?;
     }
-    batch.count(held.lane, |delta| delta.dead += 1);
-    batch.count_letters(failure.cause, 1);
     Ok(event)
 }
 
@@ -233,6 +250,10 @@ fn end(batch: &mut Batch<'_, '_>, held: &Held, event: i64) -> Result<(), StoreEr
     }
     if held.flags & HAS_PROGRESS != 0 {
         batch.run(sql!("progress_delete"), [held.job.0])?;
+    }
+    // Only a letter is edited, and only a redrive leads from there to here.
+    if held.flags & WAS_REDRIVEN != 0 {
+        batch.run(sql!("payload_version_delete"), [held.job.0])?;
     }
     batch.run(sql!("job_delete"), [held.job.0])?;
     batch.run(sql!("ended_insert"), params![held.job.0, event])?;

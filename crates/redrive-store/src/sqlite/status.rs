@@ -42,6 +42,7 @@ pub(super) fn status(batch: &Batch<'_, '_>, now: Timestamp) -> Result<StoreStatu
             succeeded: number(row.get(6)?),
             cancelled: number(row.get(7)?),
             oldest_due: None,
+            paused_at: row.get::<_, Option<i64>>(8)?.map(Timestamp::from_millis),
         };
         Ok((row.get::<_, i64>(0)?, lane))
     })?;

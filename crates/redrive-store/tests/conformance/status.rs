@@ -40,6 +40,7 @@ pub(crate) async fn counters_follow_everything(given: &Given) {
         succeeded: 2,
         cancelled: 1,
         oldest_due: Some(at(0)),
+        paused_at: None,
     };
     let q = LaneCounts {
         queue: "q".to_owned(),
@@ -51,6 +52,7 @@ pub(crate) async fn counters_follow_everything(given: &Given) {
         succeeded: 0,
         cancelled: 1,
         oldest_due: Some(at(7)),
+        paused_at: None,
     };
     assert_eq!(status.lanes, [p, q]);
     assert_eq!((status.dead_letters, status.retry_candidates, status.workers), (2, 1, 1));

@@ -97,6 +97,7 @@ async fn compare_counts(store: &dyn Store, model: &Reference) -> Result<(), Test
             succeeded: model.succeeded[number],
             cancelled: model.cancelled[number],
             oldest_due: open.iter().filter(|run_at| **run_at <= model.now).min().map(|run_at| at(*run_at)),
+            paused_at: None,
         });
     }
     prop_assert_eq!(&status.lanes, &lanes);

@@ -5,10 +5,11 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use redrive_policy::{Classifier, Config, EscalateSettings, Lang, Policy};
+use redrive_policy::{AutoRedrive, Classifier, Config, EscalateSettings, Lang, Policy};
 use redrive_store::{Sqlite, SqliteOptions, Store};
 
 use super::maintenance::ClockWatch;
+use super::maintenance::recover::Rule;
 use super::policies::Policies;
 use super::{Clock, Engine, EngineError, Shared, SystemClock};
 
@@ -39,6 +40,7 @@ pub struct EngineBuilder {
     clock: Arc<dyn Clock>,
     seed: Option<u64>,
     retention: Retention,
+    auto_redrive: Vec<AutoRedrive>,
     lang: Option<Lang>,
 }
 
@@ -61,6 +63,7 @@ impl EngineBuilder {
             clock: Arc::new(SystemClock::new()),
             seed: None,
             retention: Retention::default(),
+            auto_redrive: Vec::new(),
             lang: None,
         }
     }
@@ -107,13 +110,19 @@ impl EngineBuilder {
         self
     }
 
+    /// One more rule by which workers put dead letters back; those of the configuration hold as well.
+    pub fn auto_redrive(mut self, rule: AutoRedrive) -> EngineBuilder {
+        self.auto_redrive.push(rule);
+        self
+    }
+
     /// The language that reports are written in; the configuration's, else English.
     pub fn lang(mut self, lang: Lang) -> EngineBuilder {
         self.lang = Some(lang);
         self
     }
 
-    /// The engine; an error only for a default policy that nobody has defined.
+    /// The engine; an error for a default policy that nobody has defined, and for a rule that cannot be obeyed.
     pub fn build(self) -> Result<Engine, EngineError> {
         let config = self.config.as_ref();
         let default = self
@@ -125,6 +134,9 @@ impl EngineBuilder {
             .classifier
             .or_else(|| config.map(Config::classifier))
             .unwrap_or_else(|| Classifier::with_user_rules(Vec::new()));
+        let of_config = config.map(|config| config.auto_redrive.as_slice()).unwrap_or_default();
+        let recovery_rules =
+            of_config.iter().chain(&self.auto_redrive).map(Rule::new).collect::<Result<_, _>>()?;
         Ok(Engine(Arc::new(Shared {
             clock_watch: Mutex::new(ClockWatch::new(&*self.clock)),
             store: self.store.0,
@@ -135,6 +147,7 @@ impl EngineBuilder {
             lang: self.lang.or_else(|| config.and_then(|config| config.settings.lang)).unwrap_or_default(),
             seed: self.seed.map(AtomicU64::new),
             retention: self.retention,
+            recovery_rules,
             longest_lease_ms: AtomicU64::new(0),
             desk: tokio::sync::Mutex::new(None),
         })))

@@ -35,6 +35,31 @@ pub enum EngineError {
     /// A worker without a single handler would lease nothing.
     #[error("a worker needs at least one handler or executor")]
     NothingToRun,
+    /// A filter that cannot be read.
+    #[error("the filter cannot be read: {0}")]
+    BadFilter(#[from] redrive_store::filter::FilterError),
+    /// More letters by id than one redrive takes.
+    #[error("one redrive takes at most {most} letters by their ids; {count} are too many")]
+    TooManyIds {
+        /// So many.
+        count: usize,
+        /// The most.
+        most: usize,
+    },
+    /// A redrive that nobody knows.
+    #[error("there is no {0}")]
+    UnknownRun(redrive_store::RunId),
+    /// What is kept with a redrive was written by a redrive that this one does not understand.
+    #[error("{0} cannot be read: {1}")]
+    UnreadableRun(redrive_store::RunId, String),
+    /// A rule of automatic recovery that cannot be obeyed.
+    #[error("the rule {rule:?} of automatic recovery cannot be obeyed: {why}")]
+    BadRecoveryRule {
+        /// Its name.
+        rule: String,
+        /// Why not.
+        why: String,
+    },
     /// An event that nobody knows.
     #[error("there is no event {0}")]
     UnknownEvent(String),

@@ -5,6 +5,7 @@
 
 mod prune;
 mod reap;
+pub(super) mod recover;
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -36,6 +37,8 @@ pub struct Maintained {
     pub events_pruned: u64,
     /// Letters that were too old.
     pub letters_pruned: u64,
+    /// Redrives that a rule of automatic recovery began.
+    pub recoveries_begun: u64,
     /// How far the wall clock was found to have jumped, in milliseconds.
     pub clock_jumped_ms: Option<i64>,
 }
@@ -116,6 +119,7 @@ impl Engine {
         }
         if calm {
             reap::reap(self, worker, &mut maintained).await?;
+            recover::recover(self, worker, &mut maintained).await?;
         }
         if prunes {
             prune::prune(self, &mut maintained).await?;

@@ -1,15 +1,24 @@
 //! Putting work back: letters that somebody has fixed, and jobs that somebody will not wait for.
 
+mod canary;
+mod drive;
+mod plan;
+mod preview;
+
 use redrive_policy::{Cause, Class};
-use redrive_store::{DeadLetter, JobId, JobState, LetterFilter, Redriven, RunNow};
+use redrive_store::filter::{Filter, LetterField};
+use redrive_store::{DeadLetter, JobId, JobState, LetterFilter, Redriven, RunNow, Timestamp};
+
+pub use canary::{Canary, EndedWhy, Tally, step_size};
+pub use drive::Turn;
+pub use plan::{MOST_IDS, RedrivePlan, RedriveRequest, RedriveRun, Which, parse_rate};
+pub use preview::{RedrivePreview, Would};
 
 use super::settle::bounded_why;
 use super::{Engine, EngineError};
 
 /// The event of a redrive.
 const REDRIVEN: &str = "redrive";
-/// How many letters are looked at in one go: each brings its payload along.
-const AT_A_TIME: u32 = 64;
 /// The event of a retry by hand.
 const MANUAL_RETRY: &str = "manual_retry";
 
@@ -77,28 +86,9 @@ impl Engine {
         Ok(answers)
     }
 
-    /// Puts back every letter that matches; answers how many are ready again and how many were not.
-    pub async fn redrive_all(&self, filter: LetterFilter) -> Result<(u64, u64), EngineError> {
-        let (mut ready, mut left) = (0, 0);
-        // Letters of jobs that fail again at once are not taken a second time.
-        let mut filter = LetterFilter {
-            before: Some(
-                filter.before.unwrap_or_else(|| self.now().after(std::time::Duration::from_millis(1))),
-            ),
-            ..filter
-        };
-        loop {
-            let letters = self.store().letters(filter.clone(), AT_A_TIME).await?;
-            let Some(last) = letters.last() else { return Ok((ready, left)) };
-            filter.after = Some((last.died_at, last.id));
-            let ids = letters.iter().map(|letter| letter.id).collect();
-            for redriven in self.redrive(ids).await? {
-                match redriven {
-                    Redriven::Ready => ready += 1,
-                    Redriven::NotDead | Redriven::Duplicate { .. } => left += 1,
-                }
-            }
-        }
+    /// The letters that a filter asks for, whose ages are counted up to then.
+    pub fn letters_where(&self, text: &str, as_of: Timestamp) -> Result<LetterFilter, EngineError> {
+        Ok(text.parse::<Filter<LetterField>>()?.letters(as_of))
     }
 
     /// The letter of that job, if it is one.

@@ -12,6 +12,9 @@ WITH redriven AS (
     SELECT j.id AS job_id, coalesce(l.attempts, d.attempts, p.attempts, 0) AS attempts
     FROM redrive.job j LEFT JOIN redrive.lease l ON l.job_id = j.id LEFT JOIN redrive.dead_letter d ON d.job_id = j.id
          LEFT JOIN redrive.progress p ON p.job_id = j.id
+    -- What was tried elsewhere has no events here.
+    WHERE NOT EXISTS (SELECT 1 FROM redrive.event e JOIN redrive.name t ON t.id = e.type_id
+                      WHERE e.seq = d.event AND t.text = 'letter_imported')
 )
 SELECT 'job_' || c.job_id || ' counts ' || c.attempts || ' attempts, its events ' || coalesce(b.attempts, 0)
 FROM counted c LEFT JOIN begun b ON b.job_id = c.job_id WHERE c.attempts <> coalesce(b.attempts, 0)

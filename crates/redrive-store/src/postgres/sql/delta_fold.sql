@@ -16,5 +16,11 @@ WITH gone AS (
     UPDATE redrive.store s SET events = s.events + g.events, failed_events = s.failed_events + g.failed_events
     FROM (SELECT sum(events)::bigint AS events, sum(failed_events)::bigint AS failed_events FROM gone) g
     WHERE g.events <> 0 OR g.failed_events <> 0
+), hours AS (
+    INSERT INTO redrive.hour_count AS h (hour, lane_id, what, n)
+    SELECT g.hours[i.at], g.lane_id, g.hours[i.at + 1], sum(g.hours[i.at + 2])::bigint
+    FROM gone g CROSS JOIN LATERAL generate_series(1, cardinality(g.hours), 3) AS i (at)
+    WHERE g.hours IS NOT NULL GROUP BY 1, 2, 3
+    ON CONFLICT (hour, lane_id, what) DO UPDATE SET n = h.n + excluded.n
 )
 SELECT count(*) FROM gone

@@ -1,1 +1,1 @@
-SELECT id FROM redrive.queue WHERE name = $1
+SELECT id, paused_at FROM redrive.queue WHERE name = $1

@@ -1,7 +1,9 @@
 -- When the first job of each of these lanes is due.
-WITH RECURSIVE ranks AS (
+WITH RECURSIVE paused AS MATERIALIZED (
+    SELECT l.id FROM redrive.queue q JOIN redrive.lane l ON l.queue_id = q.id WHERE q.paused_at IS NOT NULL
+), ranks AS (
     SELECT p.lane_id, (SELECT min(r.rank) FROM redrive.ready r WHERE r.lane_id = p.lane_id) AS rank
-    FROM unnest($1::bigint[]) AS p (lane_id)
+    FROM unnest($1::bigint[]) AS p (lane_id) WHERE p.lane_id NOT IN (SELECT x.id FROM paused x)
     UNION ALL
     SELECT k.lane_id, (SELECT min(r.rank) FROM redrive.ready r WHERE r.lane_id = k.lane_id AND r.rank > k.rank)
     FROM ranks k WHERE k.rank IS NOT NULL

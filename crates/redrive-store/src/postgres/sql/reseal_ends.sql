@@ -4,4 +4,7 @@ SELECT (SELECT min(id) FROM redrive.job), (SELECT max(id) FROM redrive.job),
        (SELECT min(job_id) FROM redrive.lease), (SELECT max(job_id) FROM redrive.lease),
        (SELECT min(job_id) FROM redrive.dead_letter), (SELECT max(job_id) FROM redrive.dead_letter),
        (SELECT min(seq) FROM redrive.event), (SELECT max(seq) FROM redrive.event),
-       (SELECT min(id) FROM redrive.aside), (SELECT max(id) FROM redrive.aside)
+       (SELECT min(id) FROM redrive.aside), (SELECT max(id) FROM redrive.aside),
+       (SELECT min(job_id) FROM redrive.letter_report), (SELECT max(job_id) FROM redrive.letter_report),
+       (SELECT min(id) FROM redrive.letter_group), (SELECT max(id) FROM redrive.letter_group),
+       (SELECT min(id) FROM redrive.payload_version), (SELECT max(id) FROM redrive.payload_version)

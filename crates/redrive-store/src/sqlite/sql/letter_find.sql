@@ -1,5 +1,6 @@
 SELECT d.job_id, q.name, l.kind, d.died_at, d.event, d.reason, d.cause, d.retryable, d.rule, d.fingerprint, d.error_type,
-       d.error_message, d.attempts, d.retries, d.crashes, d.max_retries, d.redrives, d.context, d.report, j.enqueued_at,
-       j.caller_id, j.policy, j.payload
-FROM dead_letter d JOIN job j ON j.id = d.job_id JOIN lane l ON l.id = d.lane_id JOIN queue q ON q.id = l.queue_id
+       d.error_message, d.attempts, d.retries, d.crashes, d.max_retries, d.redrives, r.context, r.report, j.enqueued_at,
+       d.caller_id, j.policy, j.payload
+FROM dead_letter d JOIN letter_report r ON r.job_id = d.job_id JOIN job j ON j.id = d.job_id JOIN lane l ON l.id = d.lane_id
+     JOIN queue q ON q.id = l.queue_id
 WHERE d.job_id = ?1

@@ -1,1 +1,1 @@
-SELECT 1 FROM dead_letter WHERE job_id = ?1
+SELECT run_id FROM dead_letter WHERE job_id = ?1

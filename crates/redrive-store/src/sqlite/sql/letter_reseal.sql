@@ -1,1 +1,1 @@
-UPDATE dead_letter SET error_message = ?2, context = ?3, report = ?4 WHERE job_id = ?1
+UPDATE dead_letter SET error_message = ?2 WHERE job_id = ?1

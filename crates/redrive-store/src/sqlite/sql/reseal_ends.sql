@@ -4,4 +4,7 @@ SELECT (SELECT min(id) FROM job), (SELECT max(id) FROM job),
        (SELECT min(job_id) FROM lease), (SELECT max(job_id) FROM lease),
        (SELECT min(job_id) FROM dead_letter), (SELECT max(job_id) FROM dead_letter),
        (SELECT min(seq) FROM event), (SELECT max(seq) FROM event),
-       (SELECT min(id) FROM aside), (SELECT max(id) FROM aside)
+       (SELECT min(id) FROM aside), (SELECT max(id) FROM aside),
+       (SELECT min(job_id) FROM letter_report), (SELECT max(job_id) FROM letter_report),
+       (SELECT min(id) FROM letter_group), (SELECT max(id) FROM letter_group),
+       (SELECT min(id) FROM payload_version), (SELECT max(id) FROM payload_version)

@@ -119,7 +119,8 @@ pub(super) async fn run(
         report: WorkerReport::default(),
         reached: false,
     };
-    let ended = run.work(receiver, shutdown).await;
+    let holder = (!worker.plan.reserved_only).then_some(worker.id().0);
+    let ended = worker.engine.drive_beside(holder, run.work(receiver, shutdown)).await;
     let report = run.report;
     drop(run);
     let store = worker.engine.store();

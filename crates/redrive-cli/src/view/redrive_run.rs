@@ -1,0 +1,224 @@
+//! Redrives: one as it stands, and the list of them.
+
+use redrive::engine::{EndedWhy, RedriveRun, Tally, Which};
+use redrive_policy::Lang;
+use redrive_store::Timestamp;
+use serde::Serialize;
+
+use super::badge::Badge;
+use super::block::{Column, Listing, Progress};
+use super::{Block, Page, Reader, Span, Tone, moment};
+use crate::text::{say, text};
+
+/// One redrive.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct RunLine {
+    pub(crate) id: String,
+    pub(crate) state: &'static str,
+    wanted_by: String,
+    created_at: Timestamp,
+    ended_at: Option<Timestamp>,
+    which: Which,
+    rate: Option<f64>,
+    limit: Option<u64>,
+    /// How many there were to put back when it began.
+    total: u64,
+    moved: u64,
+    skipped: u64,
+    canary: Option<CanaryLine>,
+    why: Option<EndedWhy>,
+}
+
+/// How a canary goes.
+#[derive(Debug, Clone, Serialize)]
+struct CanaryLine {
+    /// From 1 to 4.
+    step: u32,
+    judging: bool,
+    max_failure_rate: f64,
+    #[serde(flatten)]
+    first_attempts: Tally,
+}
+
+impl RunLine {
+    pub(crate) fn new(run: &RedriveRun, tally: Option<Tally>) -> RunLine {
+        let canary = run.plan.canary.map(|canary| CanaryLine {
+            step: run.step().unwrap_or(1),
+            judging: run.is_judging(),
+            max_failure_rate: canary.max_failure_rate,
+            first_attempts: tally.unwrap_or_default(),
+        });
+        RunLine {
+            id: run.id.to_string(),
+            state: run.state.name(),
+            wanted_by: run.wanted_by.clone(),
+            created_at: run.created_at,
+            ended_at: run.ended_at,
+            which: run.plan.which.clone(),
+            rate: run.plan.rate,
+            limit: run.plan.limit,
+            total: run.plan.total,
+            moved: run.moved,
+            skipped: run.skipped,
+            canary,
+            why: run.why.clone(),
+        }
+    }
+
+    /// What it takes, in a few words.
+    fn takes(&self, lang: Lang) -> String {
+        match &self.which {
+            Which::All => say(lang, "redrive.takes-all"),
+            Which::Group(fingerprint) => text(lang, "redrive.takes-group", &[("group", fingerprint)]),
+            Which::Where(filter) => filter.clone(),
+            Which::Ids(ids) => text(lang, "redrive.takes-ids", &[("n", &ids.len())]),
+        }
+    }
+
+    /// How the first attempts went, if somebody looks at them.
+    fn tally(&self, lang: Lang) -> Option<String> {
+        let canary = self.canary.as_ref()?;
+        let Tally { succeeded, failed, unknown } = canary.first_attempts;
+        let values: &[(&str, &dyn std::fmt::Display)] =
+            &[("step", &canary.step), ("ok", &succeeded), ("failed", &failed), ("open", &unknown)];
+        Some(text(lang, "redrive.step", values))
+    }
+
+    /// How far it is, on one line.
+    pub(crate) fn how_far(&self, bar: &str, per_second: f64, lang: Lang) -> String {
+        let speed = text(lang, "redrive.per-second", &[("n", &format_args!("{per_second:.0}"))]);
+        let mut parts = vec![format!("{} {bar} {}/{}", self.id, self.moved, self.total), speed];
+        parts.extend(self.tally(lang));
+        parts.join(" · ")
+    }
+
+    /// What came of it, in a sentence or two.
+    pub(crate) fn ending(&self, lang: Lang) -> String {
+        let left = self.total.saturating_sub(self.moved + self.skipped);
+        let values: &[(&str, &dyn std::fmt::Display)] = &[
+            ("id", &self.id),
+            ("n", &self.moved),
+            ("skipped", &self.skipped),
+            ("left", &left),
+            ("total", &self.total),
+        ];
+        let mut said = text(lang, &format!("redrive.{}", self.state), values);
+        if let Some(why) = &self.why {
+            let more = match why {
+                EndedWhy::Failures { failed, of } => {
+                    text(lang, "redrive.why-failures", &[("failed", failed), ("of", of)])
+                }
+                EndedWhy::NewKind { fingerprint, failed } => {
+                    text(lang, "redrive.why-new-kind", &[("group", fingerprint), ("failed", failed)])
+                }
+                EndedWhy::Cancelled { said: Some(said) } => text(lang, "redrive.why-said", &[("said", said)]),
+                EndedWhy::Cancelled { said: None } => String::new(),
+            };
+            if !more.is_empty() {
+                said.push(' ');
+                said.push_str(&more);
+            }
+        }
+        said
+    }
+
+    fn tone(&self) -> Tone {
+        match self.state {
+            "done" if self.skipped == 0 => Tone::Good,
+            "running" | "done" | "cancelled" => Tone::Warn,
+            _ => Tone::Bad,
+        }
+    }
+}
+
+/// One redrive. JSON: `redrive/redriven.v1` with the run beside the counts.
+#[derive(Debug, Serialize)]
+pub(crate) struct RedriveRunView {
+    schema: &'static str,
+    redriven: u64,
+    failed: u64,
+    items: [(); 0],
+    pub(crate) run: RunLine,
+}
+
+impl RedriveRunView {
+    pub(crate) fn new(run: RunLine) -> RedriveRunView {
+        let (redriven, failed) = (run.moved, run.skipped);
+        RedriveRunView { schema: "redrive/redriven.v1", redriven, failed, items: [], run }
+    }
+}
+
+impl Page for RedriveRunView {
+    fn blocks(&self, reader: Reader) -> Vec<Block> {
+        let (run, lang) = (&self.run, reader.lang);
+        let mut blocks = vec![
+            Block::Progress(Progress {
+                label: run.id.clone(),
+                done: run.moved,
+                total: run.total,
+                tone: run.tone(),
+                note: run.tally(lang).unwrap_or_default(),
+            }),
+            Block::Text(vec![Span::new(run.ending(lang), run.tone())]),
+        ];
+        let next = match (run.state, &run.why) {
+            ("running", _) => Some(text(lang, "redrive.next-running", &[("id", &run.id)])),
+            ("stopped", Some(EndedWhy::NewKind { fingerprint, .. })) => {
+                Some(text(lang, "redrive.next-new-kind", &[("group", fingerprint)]))
+            }
+            ("stopped", _) => Some(say(lang, "redrive.next-stopped")),
+            _ => None,
+        };
+        if let Some(next) = next {
+            blocks.push(Block::Text(vec![Span::new(next, Tone::Dim)]));
+        }
+        blocks
+    }
+}
+
+/// Redrives, the newest first. JSON: `redrive/redrives.v1`.
+#[derive(Debug, Serialize)]
+pub(crate) struct RedriveRunsView {
+    schema: &'static str,
+    items: Vec<RunLine>,
+    #[serde(skip)]
+    now: Timestamp,
+}
+
+impl RedriveRunsView {
+    pub(crate) fn new(items: Vec<RunLine>, now: Timestamp) -> RedriveRunsView {
+        RedriveRunsView { schema: "redrive/redrives.v1", items, now }
+    }
+}
+
+impl Page for RedriveRunsView {
+    fn blocks(&self, reader: Reader) -> Vec<Block> {
+        let lang = reader.lang;
+        if self.items.is_empty() {
+            return vec![Block::Text(vec![Span::new(say(lang, "redrive.none"), Tone::Good)])];
+        }
+        let name = |key: &str| say(lang, &format!("redrive.columns.{key}"));
+        let columns = vec![
+            Column::left(name("id")),
+            Column::left(name("state")),
+            Column::right(name("moved")),
+            Column::right(name("skipped")).rank(3),
+            Column::right(name("began")).rank(2),
+            Column::left(name("by")).rank(4),
+            Column::left(name("takes")).cut_to(20),
+        ];
+        let row = |run: &RunLine| {
+            let state = Badge::named(run.state).map(|badge| badge.span(lang));
+            vec![
+                Span::new(run.id.clone(), Tone::Strong),
+                state.unwrap_or_else(|| Span::plain(run.state)),
+                Span::plain(format!("{}/{}", run.moved, run.total)),
+                Span::plain(run.skipped.to_string()),
+                Span::new(moment::when(run.created_at, self.now, reader), Tone::Dim),
+                Span::plain(run.wanted_by.clone()),
+                Span::plain(run.takes(lang)),
+            ]
+        };
+        vec![Block::Listing(Listing { columns, rows: self.items.iter().map(row).collect() })]
+    }
+}

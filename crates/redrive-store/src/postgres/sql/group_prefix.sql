@@ -1,0 +1,1 @@
+SELECT g.fingerprint FROM redrive.letter_group g

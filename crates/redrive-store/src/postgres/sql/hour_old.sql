@@ -1,0 +1,1 @@
+DELETE FROM redrive.hour_count WHERE hour < $1

@@ -1,0 +1,1 @@
+UPDATE redrive.job SET payload = $2 WHERE id = $1

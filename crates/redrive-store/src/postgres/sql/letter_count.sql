@@ -1,0 +1,1 @@
+SELECT count(*) FROM redrive.dead_letter d

@@ -1,0 +1,1 @@
+UPDATE redrive.letter_group SET sample = $2 WHERE id = $1

@@ -1,0 +1,1 @@
+DELETE FROM redrive.letter_report WHERE job_id = ANY ($1)

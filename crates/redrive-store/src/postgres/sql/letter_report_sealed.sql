@@ -1,0 +1,1 @@
+SELECT job_id, context, report FROM redrive.letter_report WHERE job_id > $1 ORDER BY job_id LIMIT $2

@@ -1,0 +1,1 @@
+DELETE FROM redrive.payload_version WHERE job_id = ANY ($1)

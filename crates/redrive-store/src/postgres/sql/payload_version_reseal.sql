@@ -1,0 +1,1 @@
+UPDATE redrive.payload_version SET payload = $2 WHERE id = $1

@@ -1,0 +1,4 @@
+-- Whoever has it may take it again; others only when its time is over.
+UPDATE redrive.redrive_run SET held_by = $2, held_until = $3
+WHERE id = $1 AND state = 0 AND (held_by IS NULL OR held_by = $2 OR held_until <= $4)
+RETURNING id, created_at, wanted_by, plan, progress, state, why, version, held_until, ended_at, moved, skipped

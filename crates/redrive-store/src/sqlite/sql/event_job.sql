@@ -1,0 +1,1 @@
+SELECT job_id FROM event WHERE seq = ?1

@@ -1,0 +1,1 @@
+UPDATE job SET payload = ?2 WHERE id = ?1

@@ -1,0 +1,1 @@
+SELECT payload FROM job WHERE id = ?1

@@ -1,1 +1,0 @@
-SELECT source_id FROM job WHERE id = ?1

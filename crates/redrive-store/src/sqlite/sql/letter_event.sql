@@ -1,0 +1,1 @@
+SELECT event FROM dead_letter WHERE job_id = ?1

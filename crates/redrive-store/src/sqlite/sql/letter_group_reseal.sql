@@ -1,0 +1,1 @@
+UPDATE letter_group SET sample = ?2 WHERE id = ?1

@@ -1,0 +1,1 @@
+DELETE FROM letter_report WHERE job_id = ?1

@@ -1,0 +1,1 @@
+DELETE FROM payload_version WHERE job_id = ?1

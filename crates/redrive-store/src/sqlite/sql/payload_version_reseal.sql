@@ -1,0 +1,1 @@
+UPDATE payload_version SET payload = ?2 WHERE id = ?1

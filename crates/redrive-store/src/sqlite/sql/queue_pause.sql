@@ -1,0 +1,1 @@
+UPDATE queue SET paused_at = ?2, paused_why = ?3 WHERE id = ?1

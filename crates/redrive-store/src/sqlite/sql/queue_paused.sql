@@ -1,0 +1,1 @@
+SELECT id FROM queue WHERE paused_at IS NOT NULL

@@ -1,0 +1,2 @@
+UPDATE redrive_run SET held_by = ?2, held_until = ?4
+WHERE id = ?1 AND state = 0 AND (held_by IS NULL OR held_by = ?2 OR held_until <= ?3)

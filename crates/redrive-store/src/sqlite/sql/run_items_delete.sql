@@ -1,0 +1,1 @@
+DELETE FROM redrive_item WHERE run_id = ?1

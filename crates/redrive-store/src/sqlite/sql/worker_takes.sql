@@ -1,0 +1,1 @@
+UPDATE worker SET queues = ?2, kinds = ?3 WHERE id = ?1

@@ -1,0 +1,121 @@
+//! What events about mending say: redrives, queues, edited payloads, letters that went or came. Said once for every store.
+
+use serde_json::{Value, json};
+
+use crate::dead_letter::ImportedLetter;
+use crate::event::EventStatus;
+use crate::id::JobId;
+use crate::redrive::{NewRun, Run, RunId, RunState};
+use crate::row::{self, EventRow};
+
+/// What is told in the name of the store itself.
+pub(crate) const SOURCE: &str = "redrive";
+
+fn by_the_store(event_type: &'static str, source_id: i64, data: &Value) -> EventRow<'static> {
+    EventRow {
+        event_type,
+        source_id,
+        status: Some(EventStatus::Success),
+        detail: Some(json!({ "data": data }).to_string()),
+        ..EventRow::default()
+    }
+}
+
+/// A run was started.
+pub(crate) fn run_started(source_id: i64, id: RunId, run: &NewRun) -> EventRow<'static> {
+    let data = json!({ "redrive_id": id, "wanted_by": run.wanted_by, "plan": run.plan });
+    EventRow {
+        tags: row::tags(&["redrive", "recovery"]),
+        ..by_the_store("redrive_started", source_id, &data)
+    }
+}
+
+/// A run is over. One that stopped itself is worth a look.
+pub(crate) fn run_ended(
+    source_id: i64,
+    run: &Run,
+    state: RunState,
+    why: Option<&str>,
+    progress: &Value,
+) -> EventRow<'static> {
+    let mut data =
+        json!({ "redrive_id": run.id, "wanted_by": run.wanted_by, "state": state, "progress": progress });
+    if let Some(why) = why {
+        data["why"] = json!(why);
+    }
+    EventRow {
+        importance: (state == RunState::Stopped).then_some(4),
+        tags: row::tags(&["redrive", "recovery"]),
+        ..by_the_store("redrive_ended", source_id, &data)
+    }
+}
+
+/// The detail of a letter's redrive.
+pub(crate) fn redriven(redrives: i64, run: Option<RunId>) -> String {
+    match run {
+        None => json!({ "data": { "redrives": redrives } }),
+        Some(run) => json!({ "data": { "redrives": redrives, "redrive_id": run } }),
+    }
+    .to_string()
+}
+
+/// A queue was paused, or goes on.
+pub(crate) fn queue_moved(
+    source_id: i64,
+    event_type: &'static str,
+    queue: &str,
+    why: Option<&str>,
+) -> EventRow<'static> {
+    let mut data = json!({ "queue": queue });
+    if let Some(why) = why {
+        data["why"] = json!(why);
+    }
+    by_the_store(event_type, source_id, &data)
+}
+
+/// A payload was replaced. Told beside the job's story, which goes on from the death.
+pub(crate) fn payload_edited(
+    source_id: i64,
+    id: JobId,
+    parent: i64,
+    version: u32,
+    edited_by: &str,
+) -> EventRow<'static> {
+    let data = json!({ "job_id": id, "version": version, "edited_by": edited_by });
+    EventRow {
+        job: Some(id),
+        parent: Some(parent),
+        tags: row::tags(&["recovery"]),
+        ..by_the_store("payload_edited", source_id, &data)
+    }
+}
+
+/// The detail of a letter that goes for good.
+pub(crate) fn discarded(why: Option<&str>) -> Option<String> {
+    why.map(|why| json!({ "data": { "why": why } }).to_string())
+}
+
+/// The detail of a letter from elsewhere.
+pub(crate) fn letter_imported(letter: &ImportedLetter) -> String {
+    json!({
+        "data": {
+            "cause": letter.cause,
+            "rule": letter.rule,
+            "fingerprint": letter.fingerprint,
+            "context": letter.context,
+        },
+        "error": {
+            "error_type": letter.error_type,
+            "error_message": letter.error_message,
+            "error_category": letter.cause.error_category(),
+        },
+        "retry": { "retryable": letter.retryable },
+        "event_id": letter.event_id,
+    })
+    .to_string()
+}
+
+/// The id under which a letter from elsewhere is known when an event of its own id came before it.
+pub(crate) fn beside(event_id: &str) -> String {
+    format!("{event_id}#letter")
+}

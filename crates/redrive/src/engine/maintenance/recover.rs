@@ -1,0 +1,134 @@
+//! Automatic recovery (R-D11): dead letters whose cause may have healed are put back by rule. Only what trying again can
+//! plausibly help is taken; the rest of what a rule names, validation errors above all, is reported and stays. A rule's
+//! redrive is a run like any other, by default a canary: one letter goes first, and when it fails the others are not touched.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use redrive_policy::AutoRedrive;
+use redrive_store::{EventStatus, LetterFilter, NewEvent, RunState, WorkerId};
+use serde_json::json;
+
+use super::Maintained;
+use crate::engine::redrive::{Canary, RedriveRequest, RedriveRun, Which, parse_rate};
+use crate::engine::{Engine, EngineError};
+
+/// How many runs are looked at for the last one of a rule.
+const REMEMBERED: u32 = 500;
+/// How many letters are looked at to report what stays.
+const REPORTED: u32 = 1_000;
+/// A rule whose canary failed waits twice as long as before, up to so many times its usual time.
+const MOST_DOUBLINGS: u32 = 5;
+
+/// A rule that was found to make sense.
+#[derive(Debug, Clone)]
+pub(in crate::engine) struct Rule {
+    wanted_by: String,
+    every: Duration,
+    request: RedriveRequest,
+}
+
+impl Rule {
+    /// What a configuration says; an error that names the rule when it cannot be obeyed.
+    pub(in crate::engine) fn new(rule: &AutoRedrive) -> Result<Rule, EngineError> {
+        let refuse = |why: String| EngineError::BadRecoveryRule { rule: rule.name.clone(), why };
+        let filter = rule.filter.parse::<redrive_store::filter::Filter<redrive_store::filter::LetterField>>();
+        let filter = filter.map_err(|error| refuse(error.to_string()))?;
+        let rate = match &rule.rate {
+            None => None,
+            Some(text) => Some(
+                parse_rate(text)
+                    .ok_or_else(|| refuse(format!("rate {text:?} is none such as 10/s, 30/m or 100/h")))?,
+            ),
+        };
+        let wanted_by = format!("rule:{}", rule.name);
+        let request = RedriveRequest {
+            rate,
+            limit: rule.limit,
+            canary: rule.canary.then(Canary::default),
+            max_redrives: Some(rule.max_redrives),
+            only_retryable: true,
+            wanted_by: wanted_by.clone(),
+            ..RedriveRequest::new(Which::Where(filter.to_string()))
+        };
+        Ok(Rule { wanted_by, every: rule.every, request })
+    }
+}
+
+/// One look at every rule. The worker that came first of those present does it, so that two do not begin the same.
+pub(super) async fn recover(
+    engine: &Engine,
+    worker: WorkerId,
+    maintained: &mut Maintained,
+) -> Result<(), EngineError> {
+    if engine.0.recovery_rules.is_empty() {
+        return Ok(());
+    }
+    let present = engine.store().workers(engine.now()).await?;
+    if present.iter().any(|other| other.id < worker) {
+        return Ok(());
+    }
+    let runs = engine.redrive_runs(false, REMEMBERED).await?;
+    for rule in &engine.0.recovery_rules {
+        let mut of_rule = runs.iter().filter(|run| run.wanted_by == rule.wanted_by);
+        if is_due(engine, rule, &mut of_rule) && begin(engine, rule).await? {
+            maintained.recoveries_begun += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Whether nothing of the rule goes on and its last run is long enough ago: twice as long for each that was stopped.
+fn is_due<'a>(engine: &Engine, rule: &Rule, runs: &mut impl Iterator<Item = &'a RedriveRun>) -> bool {
+    let Some(last) = runs.next() else { return true };
+    if last.state == RunState::Running {
+        return false;
+    }
+    let mut stopped = u32::from(last.state == RunState::Stopped);
+    if stopped == 1 {
+        let before = runs.take_while(|run| run.state == RunState::Stopped).take(MOST_DOUBLINGS as usize);
+        stopped += u32::try_from(before.count()).unwrap_or(MOST_DOUBLINGS);
+    }
+    let wait = rule.every.saturating_mul(1 << stopped.min(MOST_DOUBLINGS));
+    last.ended_at.unwrap_or(last.created_at).after(wait) <= engine.now()
+}
+
+/// Begins a redrive by this rule if there is something to put back; says what it leaves.
+async fn begin(engine: &Engine, rule: &Rule) -> Result<bool, EngineError> {
+    let request = &rule.request;
+    let wanted =
+        engine.letters_of(&request.which, engine.now(), request.max_redrives, request.only_retryable)?;
+    let matching = engine.store().count_letters(wanted).await?;
+    if matching == 0 {
+        return Ok(false);
+    }
+    let left = left_alone(engine, request).await?;
+    let run = engine.start_redrive(request.clone()).await?;
+    tracing::info!(%run, rule = rule.wanted_by, matching, "automatic recovery begins");
+    let event = NewEvent {
+        event_type: "auto_recovery".to_owned(),
+        source: "redrive".to_owned(),
+        data: json!({ "rule": rule.wanted_by, "run": run, "letters": matching, "left_alone": left }),
+        tags: vec!["recovery".to_owned()],
+        importance: Some(3),
+        status: Some(EventStatus::Success),
+        ..NewEvent::default()
+    };
+    engine.store().append(engine.now(), vec![event]).await?;
+    Ok(true)
+}
+
+/// What the rule names and does not put back, by cause: those that trying again cannot help, or did not often enough.
+async fn left_alone(
+    engine: &Engine,
+    request: &RedriveRequest,
+) -> Result<BTreeMap<&'static str, u64>, EngineError> {
+    let all: LetterFilter = engine.letters_of(&request.which, engine.now(), None, false)?;
+    let heads = engine.store().letter_heads(all, REPORTED, REPORTED).await?.heads;
+    let most = request.max_redrives.unwrap_or(u32::MAX);
+    let mut left = BTreeMap::new();
+    for head in heads.iter().filter(|head| !head.retryable || head.redrives >= most) {
+        *left.entry(head.cause.name()).or_default() += 1;
+    }
+    Ok(left)
+}
