@@ -6,6 +6,7 @@ mod jobs;
 mod look;
 mod policy_flags;
 mod redrive;
+mod simulate;
 mod value;
 
 use std::ffi::OsString;
@@ -18,8 +19,9 @@ use redrive_policy::{Cause, Lang};
 
 pub(crate) use jobs::{EnqueueArgs, RunArgs, WorkArgs};
 pub(crate) use look::{CopyArgs, DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RetryArgs, StoreCommand};
-pub(crate) use policy_flags::{POLICY_FLAGS, PolicyFlags};
+pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
+pub(crate) use simulate::SimulateArgs;
 pub(crate) use value::{BadValue, JobRef, Since};
 
 /// The most delays that `policy delays` computes.
@@ -204,6 +206,7 @@ pub(crate) enum PolicyCommand {
     },
     Explain(Box<ExplainArgs>),
     Delays(Box<DelaysArgs>),
+    Simulate(Box<SimulateArgs>),
 }
 
 #[derive(Debug, clap::Args)]

@@ -58,6 +58,8 @@ pub(crate) enum Trouble {
     NoLetters { store: String },
     /// No letter is one of those that were asked for.
     NothingMatches { store: String },
+    /// Nothing failed in the period that was to be simulated.
+    NothingRecorded { store: String },
     /// No group has such a fingerprint.
     NoGroup { prefix: String, store: String },
     /// Several groups have fingerprints that begin so.
@@ -127,6 +129,7 @@ impl Trouble {
             | Trouble::NoJob { .. }
             | Trouble::NoLetter { .. }
             | Trouble::NothingMatches { .. }
+            | Trouble::NothingRecorded { .. }
             | Trouble::NoGroup { .. }
             | Trouble::NoRun { .. }
             | Trouble::NoLetters { .. } => Exit::Nothing,
@@ -193,6 +196,7 @@ impl Trouble {
                 text(lang, "trouble.no-letter", &[("id", id), ("store", store)])
             }
             Trouble::NoLetters { store } => text(lang, "trouble.no-letters", &[("store", store)]),
+            Trouble::NothingRecorded { store } => text(lang, "trouble.nothing-recorded", &[("store", store)]),
             Trouble::NothingMatches { store } => text(lang, "trouble.nothing-matches", &[("store", store)]),
             Trouble::NoGroup { prefix, store } => {
                 text(lang, "trouble.no-group", &[("prefix", prefix), ("store", store)])
@@ -256,6 +260,7 @@ impl Trouble {
             Trouble::NoJob { .. } => Some(say(lang, "trouble.hint.no-job")),
             Trouble::NoLetter { id, .. } => Some(text(lang, "trouble.hint.no-letter", &[("id", id)])),
             Trouble::NoLetters { .. } => Some(say(lang, "trouble.hint.no-letters")),
+            Trouble::NothingRecorded { .. } => Some(say(lang, "trouble.hint.nothing-recorded")),
             Trouble::NothingMatches { .. } => Some(say(lang, "trouble.hint.nothing-matches")),
             Trouble::NoGroup { .. } => Some(say(lang, "trouble.hint.no-group")),
             Trouble::AmbiguousGroup { .. } => Some(say(lang, "trouble.hint.ambiguous-group")),
