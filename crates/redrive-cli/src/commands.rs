@@ -28,6 +28,7 @@ mod policy_delays;
 mod policy_explain;
 mod policy_list;
 mod policy_show;
+mod policy_simulate;
 mod prometheus;
 mod purge;
 mod queue;
@@ -93,6 +94,9 @@ pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
             Some(PolicyCommand::Delays(args)) => {
                 let view = policy_delays::run(&args, stage)?;
                 shown(&view, Exit::Done, stage)
+            }
+            Some(PolicyCommand::Simulate(args)) => {
+                policy_simulate::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
             }
         },
         Some(Command::Config { command }) => match command {

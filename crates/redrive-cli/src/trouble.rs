@@ -64,6 +64,8 @@ pub(crate) enum Trouble {
     NoLetters { store: String },
     /// No letter is one of those that were asked for.
     NothingMatches { store: String },
+    /// Nothing failed in the period that was to be simulated.
+    NothingRecorded { store: String },
     /// No group has such a fingerprint.
     NoGroup { prefix: String, store: String },
     /// Several groups have fingerprints that begin so.
@@ -168,6 +170,7 @@ impl Trouble {
             | Trouble::NoJob { .. }
             | Trouble::NoLetter { .. }
             | Trouble::NothingMatches { .. }
+            | Trouble::NothingRecorded { .. }
             | Trouble::NoGroup { .. }
             | Trouble::NoRun { .. }
             | Trouble::NoLetters { .. }
@@ -253,6 +256,7 @@ impl Trouble {
                 let (field, what, _) = rule_in_words(why, lang);
                 text(lang, "trouble.recovery-rule", &[("rule", rule), ("field", &field), ("what", &what)])
             }
+            Trouble::NothingRecorded { store } => text(lang, "trouble.nothing-recorded", &[("store", store)]),
             Trouble::NothingMatches { store } => text(lang, "trouble.nothing-matches", &[("store", store)]),
             Trouble::NoGroup { prefix, store } => {
                 text(lang, "trouble.no-group", &[("prefix", prefix), ("store", store)])
@@ -331,6 +335,7 @@ impl Trouble {
             Trouble::NoLetter { id, .. } => Some(text(lang, "trouble.hint.no-letter", &[("id", id)])),
             Trouble::NoLetters { .. } => Some(say(lang, "trouble.hint.no-letters")),
             Trouble::RecoveryRule { why, .. } => Some(rule_in_words(why, lang).2),
+            Trouble::NothingRecorded { .. } => Some(say(lang, "trouble.hint.nothing-recorded")),
             Trouble::NothingMatches { .. } => Some(say(lang, "trouble.hint.nothing-matches")),
             Trouble::NoGroup { .. } => Some(say(lang, "trouble.hint.no-group")),
             Trouble::AmbiguousGroup { .. } => Some(say(lang, "trouble.hint.ambiguous-group")),
