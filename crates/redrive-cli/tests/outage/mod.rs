@@ -67,10 +67,11 @@ impl World {
             "publish" if !is(&self.the_key_is_good) => {
                 Err("HTTP 401 Unauthorized: the API key has expired".to_owned())
             }
-            "list" if !is(&self.is_asked_slowly) => {
-                Err("HTTP 429 Too Many Requests: slow down".to_owned())
-            }
-            "metadata" if !folder.join("checked").exists() => Err(format!("integrity error: {} is pending, and temp/{0}.pdf is gone", disclosure.disclosure_id)),
+            "list" if !is(&self.is_asked_slowly) => Err("HTTP 429 Too Many Requests: slow down".to_owned()),
+            "metadata" if !folder.join("checked").exists() => Err(format!(
+                "integrity error: {} is pending, and temp/{0}.pdf is gone",
+                disclosure.disclosure_id
+            )),
             _ => Ok(()),
         }
     }
