@@ -2,8 +2,11 @@
 //!
 //! No text for people stands here: `help.rs` walks the finished tree and puts it in by key.
 
+mod filter;
+mod id;
 mod jobs;
 mod look;
+mod looking;
 mod policy_flags;
 mod redrive;
 mod value;
@@ -16,11 +19,15 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use redrive_policy::{Cause, Lang};
 
+pub(crate) use filter::BadFilter;
+pub(crate) use filter::{events as events_where, letters as letters_where};
+pub(crate) use id::{IdArg, LetterPlace};
 pub(crate) use jobs::{EnqueueArgs, RunArgs, WorkArgs};
 pub(crate) use look::{CopyArgs, DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RetryArgs, StoreCommand};
+pub(crate) use looking::{CandidatesArgs, ExportArgs, FailedArgs, PurgeArgs, TraceArgs};
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
-pub(crate) use value::{BadValue, JobRef, Since};
+pub(crate) use value::{BadValue, JobRef, Since, job_ref};
 
 /// The most delays that `policy delays` computes.
 pub(crate) const MAX_COUNT: u64 = 10_000;
@@ -128,27 +135,32 @@ pub(crate) enum StoredCommand {
     Enqueue(Box<EnqueueArgs>),
     Work(WorkArgs),
     Status,
+    Failed(FailedArgs),
+    RetryCandidates(CandidatesArgs),
     Dlq {
         #[command(flatten)]
         list: DlqListArgs,
         #[command(subcommand)]
         command: Option<DlqCommand>,
     },
-    Explain {
-        #[arg(value_name = "ID", value_parser = value::job_ref)]
-        id: JobRef,
+    Detail {
+        #[arg(value_name = "ID", value_parser = id::id)]
+        id: IdArg,
     },
+    Explain {
+        #[arg(value_name = "ID", value_parser = id::id)]
+        id: IdArg,
+    },
+    Trace(TraceArgs),
     Retry(RetryArgs),
     Redrive(Box<RedriveArgs>),
     Events(Box<EventsArgs>),
-    Export {
-        #[arg(value_name = "FILE")]
-        file: Option<PathBuf>,
-    },
+    Export(ExportArgs),
     Import {
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
     },
+    Purge(PurgeArgs),
     Store {
         #[command(subcommand)]
         command: Option<StoreCommand>,

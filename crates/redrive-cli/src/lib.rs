@@ -8,6 +8,7 @@ mod commands;
 mod escape;
 mod exit;
 mod help;
+mod pointer;
 mod render;
 mod secret;
 mod settings;

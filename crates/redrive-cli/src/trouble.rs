@@ -1,5 +1,7 @@
 //! Our own trouble, as opposed to the failures we are asked about: what went wrong and what to do next.
 
+mod filter;
+
 use std::io;
 use std::path::PathBuf;
 
@@ -8,7 +10,9 @@ use redrive::engine::EngineError;
 use redrive_policy::{ConfigError, Lang, nearest};
 use redrive_store::{KeyTrouble, LineTrouble, Refusal, StoreError, Trouble as StoreTrouble};
 
+use crate::args::BadFilter;
 use crate::exit::Exit;
+use crate::pointer::point;
 
 use crate::secret;
 use crate::text::{say, text};
@@ -82,6 +86,18 @@ pub(crate) enum Trouble {
     Unwritable { path: PathBuf, source: io::Error },
     /// The runtime cannot be started.
     NoRuntime(io::Error),
+    /// A filter cannot be read.
+    Filter(BadFilter),
+    /// Nothing is known by this id.
+    NothingNamed { id: String, store: String },
+    /// The beginning of several ids.
+    Ambiguous { written: String, named: Vec<String> },
+    /// A line of stdin names no id.
+    BadIdLine { number: u64, line: String },
+    /// More ids than are read.
+    TooManyIds { most: usize },
+    /// Stdin named no id at all.
+    NoIds,
 }
 
 impl From<EngineError> for Trouble {
@@ -119,7 +135,11 @@ impl Trouble {
             | Trouble::AmbiguousGroup { .. }
             | Trouble::BadCall(_)
             | Trouble::NoCommand
-            | Trouble::BadPayload(_) => Exit::Usage,
+            | Trouble::BadPayload(_)
+            | Trouble::Filter(_)
+            | Trouble::Ambiguous { .. }
+            | Trouble::BadIdLine { .. }
+            | Trouble::TooManyIds { .. } => Exit::Usage,
             Trouble::NoSuchPolicy { .. }
             | Trouble::NoConfig
             | Trouble::EmptyCorpus
@@ -129,7 +149,9 @@ impl Trouble {
             | Trouble::NothingMatches { .. }
             | Trouble::NoGroup { .. }
             | Trouble::NoRun { .. }
-            | Trouble::NoLetters { .. } => Exit::Nothing,
+            | Trouble::NoLetters { .. }
+            | Trouble::NothingNamed { .. }
+            | Trouble::NoIds => Exit::Nothing,
             Trouble::Unreadable { .. }
             | Trouble::BrokenConfig(_)
             | Trouble::Output(_)
@@ -153,6 +175,17 @@ impl Trouble {
                 problems.iter().map(|problem| format!("{file}: {}", problem.describe(lang))).collect()
             }
             _ => vec![self.message(lang)],
+        }
+    }
+
+    /// What was written, and a mark under the place that is wrong; for those that point.
+    pub(crate) fn drawing(&self, columns: usize) -> Option<[String; 2]> {
+        match self {
+            // What has a secret in it is not shown again.
+            Trouble::Filter(bad) if secret::blanked(&bad.text) == bad.text => {
+                Some(point(&bad.text, bad.error.span.clone(), columns))
+            }
+            _ => None,
         }
     }
 
@@ -217,6 +250,20 @@ impl Trouble {
             Trouble::NoRuntime(error) => {
                 text(lang, "trouble.no-runtime", &[("error", &system_error(error, lang))])
             }
+            Trouble::Filter(bad) => filter::in_words(&bad.error.problem, lang),
+            Trouble::NothingNamed { id, store } => {
+                text(lang, "trouble.nothing-named", &[("id", &secret::blanked(id)), ("store", store)])
+            }
+            Trouble::Ambiguous { written, named } => text(
+                lang,
+                "trouble.ambiguous",
+                &[("id", &secret::blanked(written)), ("names", &named.join(", "))],
+            ),
+            Trouble::BadIdLine { number, line } => {
+                text(lang, "trouble.bad-id-line", &[("n", number), ("line", &secret::blanked(line))])
+            }
+            Trouble::TooManyIds { most } => text(lang, "trouble.too-many-ids", &[("most", most)]),
+            Trouble::NoIds => say(lang, "trouble.no-ids"),
         }
     }
 
@@ -271,6 +318,12 @@ impl Trouble {
             Trouble::Exists { .. } => Some(say(lang, "trouble.hint.exists")),
             Trouble::Unwritable { .. } => Some(say(lang, "trouble.hint.unwritable")),
             Trouble::NoRuntime(_) => Some(say(lang, "trouble.hint.no-runtime")),
+            Trouble::Filter(bad) => Some(filter::hint(&bad.error.problem, lang)),
+            Trouble::NothingNamed { .. } => Some(say(lang, "trouble.hint.no-job")),
+            Trouble::Ambiguous { .. } => Some(say(lang, "trouble.hint.ambiguous")),
+            Trouble::BadIdLine { .. } | Trouble::TooManyIds { .. } | Trouble::NoIds => {
+                Some(say(lang, "trouble.hint.ids"))
+            }
         }
     }
 }

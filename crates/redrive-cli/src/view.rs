@@ -16,22 +16,26 @@ pub(crate) mod copied;
 pub(crate) mod dead_letter;
 pub(crate) mod decision;
 pub(crate) mod delays;
+pub(crate) mod detail;
 pub(crate) mod enqueued;
 pub(crate) mod event;
+pub(crate) mod failed;
 pub(crate) mod imported;
 pub(crate) mod moment;
 pub(crate) mod policy;
+pub(crate) mod purged;
 pub(crate) mod redrive_preview;
 pub(crate) mod redrive_run;
 pub(crate) mod redriven;
 pub(crate) mod rotated;
 pub(crate) mod status;
 pub(crate) mod story;
+pub(crate) mod trace;
 pub(crate) mod welcome;
 
 use std::time::Duration;
 
-pub(crate) use block::{Listing, Panel, Progress, Share, Spark};
+pub(crate) use block::{Column, Listing, Panel, Progress, Share, Spark};
 use redrive_policy::Lang;
 use serde::Serialize;
 

@@ -33,6 +33,7 @@ mod presets;
 mod redact;
 mod retry_after;
 mod rng;
+pub mod simulate;
 
 pub use backoff::{
     Backoff, Curve, DEFAULT_CAP, Delay, EXACT_STEPS, FALLBACK_DELAY, Multiplier, Strategy, SwitchStrategy,

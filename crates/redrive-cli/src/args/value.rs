@@ -260,7 +260,7 @@ pub(super) fn job_id(text: &str) -> Result<JobId, BadValue> {
 }
 
 /// Events from elsewhere have ids of any shape; what begins like one of ours is taken for one.
-pub(super) fn job_ref(text: &str) -> Result<JobRef, BadValue> {
+pub(crate) fn job_ref(text: &str) -> Result<JobRef, BadValue> {
     let text = text.trim();
     if EventSeq::from_event_id(text).is_some() || text.starts_with("EVT-") {
         return Ok(JobRef::Event(text.to_owned()));

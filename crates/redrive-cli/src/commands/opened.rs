@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive::engine::{Engine, Named};
+use redrive::engine::{Engine, ManualClock, Named};
 use redrive_policy::Config;
 use redrive_store::{
     Event, Group, JobRecord, KeyRing, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, StoreError,
@@ -132,12 +132,24 @@ impl Opened {
         let unknown = || Trouble::NoJob { id: id.to_string(), store: self.store.location() };
         let job = match id {
             JobRef::Job(job) => *job,
-            JobRef::Event(event) => {
-                let event = self.wait(self.store.event(event.clone()))?;
-                event.and_then(|event| event.job).ok_or_else(unknown)?
-            }
+            JobRef::Event(event) => self.event(event)?.and_then(|event| event.job).ok_or_else(unknown)?,
         };
         self.wait(self.store.job(job))?.ok_or_else(unknown)
+    }
+
+    /// The event that a person means, by its id or by the beginning of one that no other shares.
+    pub(super) fn event(&self, written: &str) -> Result<Option<Event>, Trouble> {
+        match self.runtime.block_on(self.looker()?.event_named(written))? {
+            Named::One(event) => Ok(Some(*event)),
+            Named::Nothing => Ok(None),
+            Named::Several(named) => Err(Trouble::Ambiguous { written: written.to_owned(), named }),
+        }
+    }
+
+    /// An engine for looking around, which no configuration has a say in.
+    pub(super) fn looker(&self) -> Result<Engine, Trouble> {
+        let clock = Arc::new(ManualClock::at(self.now));
+        Ok(Engine::builder(Arc::clone(&self.store)).clock(clock).build()?)
     }
 
     /// The one group whose fingerprint begins so.

@@ -150,6 +150,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Run> {
         version: row.get(7)?,
         held_until: time(8)?,
         ended_at: time(9)?,
+        moved: row.get::<_, i64>(10)?.unsigned_abs(),
+        skipped: row.get::<_, i64>(11)?.unsigned_abs(),
     })
 }
 
@@ -197,7 +199,13 @@ pub(super) fn advance(
         return Ok(None);
     };
     let wish = Wish { event_type: "redrive", run: Some(step.run), judged_in: step.judged_in };
-    let redriven = step.ids.iter().map(|id| redrive_one(batch, now, *id, wish)).collect::<Result<_, _>>()?;
+    let redriven =
+        step.ids.iter().map(|id| redrive_one(batch, now, *id, wish)).collect::<Result<Vec<_>, _>>()?;
+    let back = redriven.iter().filter(|what| **what == Redriven::Ready).count();
+    if !redriven.is_empty() {
+        let [moved, all] = [back, redriven.len()].map(|count| i64::try_from(count).unwrap_or(i64::MAX));
+        batch.run(sql!("run_count"), params![step.run.0, moved, all - moved])?;
+    }
     let version = write(batch, now, &current, step.state, step.why.as_deref(), &step.progress)?;
     Ok(Some(Stepped { redriven, version }))
 }

@@ -36,8 +36,8 @@ pub enum Named<T> {
 pub struct LetterPage {
     /// The letters.
     pub letters: Vec<DeadLetter>,
-    /// The last one, if there are more behind it.
-    pub next: Option<JobId>,
+    /// Where the last one stands, if there are more behind it.
+    pub next: Option<(Timestamp, JobId)>,
 }
 
 /// What a purge did, or would do.
@@ -63,7 +63,7 @@ impl Engine {
         };
         let more = letters.len() > wanted;
         letters.truncate(wanted);
-        let next = letters.last().filter(|_| more).map(|letter| letter.id);
+        let next = letters.last().filter(|_| more).map(|letter| (letter.died_at, letter.id));
         Ok(LetterPage { letters, next })
     }
 

@@ -13,7 +13,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_store::{JobId, WorkerId};
+use redrive_store::{JobId, Takes, WorkerId};
 use serde::de::DeserializeOwned;
 
 use super::batch::{Batch, BatchContext, Item, ItemAnswer, TypedBatch};
@@ -223,6 +223,10 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         let presence_for = plan.presence_for();
         let id = engine.store().register(engine.now(), plan.label.clone(), presence_for).await?;
         let held_for = plan.reserved_only.then_some(id);
+        if !plan.reserved_only {
+            let takes = Takes { queues: plan.queues.clone(), kinds: plan.kinds() };
+            engine.store().takes(id, takes).await?;
+        }
         let incarnation = Incarnation::new(id, presence_for, held_for, plan.lease_for, engine.clock());
         Ok(Worker { engine, plan, incarnation: Arc::new(incarnation) })
     }
