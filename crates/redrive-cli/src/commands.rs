@@ -64,7 +64,10 @@ use crate::{Exit, Stage, help, render};
 pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let group = |name: &str| vec![name.to_owned()];
     match args.command {
-        None => help::show(&[], stage),
+        None => {
+            let view = status::bare(stage)?;
+            shown(view.as_ref(), Exit::Done, stage)
+        }
         Some(Command::Help { command }) => help::show(&command, stage),
         Some(Command::Stored(command)) => stored(command, stage),
         Some(Command::Classify(args)) if args.jsonl => classify_jsonl::run(stage),

@@ -295,12 +295,14 @@ impl Trouble {
             }
             Trouble::TooManyIds { most } => text(lang, "trouble.too-many-ids", &[("most", most)]),
             Trouble::NoIds => say(lang, "trouble.no-ids"),
+            Trouble::Desk(trouble) => trouble.messages(lang).join("; "),
         }
     }
 
     pub(crate) fn hint(&self, lang: Lang) -> Option<String> {
         match self {
             Trouble::Usage { hint, .. } => hint.clone(),
+            Trouble::Desk(trouble) => trouble.hint(lang),
             Trouble::UnknownCommand { written, known }
             | Trouble::UnknownPolicy { written, known }
             | Trouble::NoSuchPolicy { written, known } => {
