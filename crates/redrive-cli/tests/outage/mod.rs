@@ -1,4 +1,4 @@
-//! A night at a collector of company disclosures (001): real workers, jobs with their own ids, and five things that are
+//! A night at a collector of company disclosures (001): real workers, jobs with their own ids, and six things that are
 //! broken until somebody mends them. The runbooks are walked in it.
 
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used)]
@@ -25,7 +25,7 @@ const CONFIG: &str = r#"policy = "tdnet"
 [policies.tdnet]
 extends = "collector"
 max_retries = 3
-backoff = { type = "exponential", initial_delay = "5ms", max_delay = "20ms" }
+backoff = { type = "exponential", initial_delay = "5ms", max_delay = "20ms", jitter = "none" }
 
 [[policies.tdnet.cause_specific]]
 cause = ["rate_limit"]
@@ -34,7 +34,7 @@ backoff = { type = "fixed", initial_delay = "5ms" }
 "#;
 
 /// The collector's own check of what it has stored; it is not redrive's. It leaves word that it ran.
-const INTEGRITY_CHECK: &str = "#!/bin/sh\ntouch checked\necho 'rolled back: 2 records without a PDF'\n";
+const INTEGRITY_CHECK: &str = "#!/bin/sh\ntouch checked\necho 'rolled back: 3 records without a PDF'\n";
 
 /// What the runbook says happens outside of the terminal.
 pub const EVENTS: [&str; 4] =
@@ -58,20 +58,23 @@ impl World {
     fn collect(&self, kind: &str, disclosure: &Disclosure, folder: &Path) -> Result<(), String> {
         let is = |mended: &AtomicBool| mended.load(Ordering::SeqCst);
         match kind {
-            "pdf" if disclosure.pdf_url.ends_with("000.pdf") => {
+            "xbrl" if disclosure.pdf_url.ends_with("000.pdf") => {
                 Err(format!("HTTP 404 Not Found: {}", disclosure.pdf_url))
             }
+            "pdf" if disclosure.pdf_url.ends_with("410.pdf") => {
+                Err(format!("HTTP 410 Gone: {} was withdrawn", disclosure.disclosure_id))
+            }
             "pdf" if !is(&self.tdnet_answers) => {
-                Err("connect ETIMEDOUT 203.0.113.7:443 (www.release.tdnet.info)".to_owned())
+                Err("read ECONNRESET (www.release.tdnet.info:443)".to_owned())
             }
             "publish" if !is(&self.the_key_is_good) => {
                 Err("HTTP 401 Unauthorized: the API key has expired".to_owned())
             }
-            "list" if !is(&self.is_asked_slowly) => Err("HTTP 429 Too Many Requests: slow down".to_owned()),
-            "metadata" if !folder.join("checked").exists() => Err(format!(
-                "integrity error: {} is pending, and temp/{0}.pdf is gone",
-                disclosure.disclosure_id
-            )),
+            "list" if !is(&self.is_asked_slowly) => Err("HTTP 429 Too Many Requests".to_owned()),
+            "metadata" if !folder.join("checked").exists() => {
+                let id = &disclosure.disclosure_id;
+                Err(format!("integrity error: {id} is pending, and temp/{id}.pdf is gone"))
+            }
             _ => Ok(()),
         }
     }
@@ -112,12 +115,17 @@ impl Outage {
         drop(entered);
         let url = format!("sqlite:{}", path.display());
         let outage = Outage { folder, url, store, engine, world, runtime, shutdown, working };
-        outage.enqueue("pdf", &CODES[..12], "500");
-        outage.enqueue("list", &CODES[12..20], "500");
-        outage.enqueue("publish", &CODES[20..24], "500");
-        outage.enqueue("metadata", &CODES[24..26], "500");
-        outage.enqueue("pdf", &CODES[26..27], "000");
-        outage.enqueue("report", &CODES[..6], "500");
+        for (kind, codes, ending) in [
+            ("pdf", &CODES[..12], "500"),
+            ("list", &CODES[12..20], "500"),
+            ("publish", &CODES[20..24], "500"),
+            ("metadata", &CODES[24..27], "500"),
+            ("xbrl", &CODES[27..28], "000"),
+            ("pdf", &CODES[28..30], "410"),
+            ("report", &CODES[..6], "500"),
+        ] {
+            outage.enqueue(kind, codes, ending);
+        }
         outage.until_calm();
         outage
     }
@@ -181,7 +189,7 @@ fn work(
     folder: &Path,
 ) -> tokio::task::JoinHandle<()> {
     let mut worker = engine.worker().concurrency(8);
-    for kind in ["pdf", "list", "publish", "metadata", "report"] {
+    for kind in ["pdf", "list", "publish", "metadata", "xbrl", "report"] {
         let (world, folder) = (Arc::clone(world), folder.to_owned());
         worker = worker.handle(kind, move |disclosure: Disclosure, _cx| {
             let ended = world.collect(kind, &disclosure, &folder);
@@ -195,7 +203,7 @@ fn work(
 }
 
 /// Companies whose disclosures are collected.
-const CODES: [u32; 27] = [
+const CODES: [u32; 30] = [
     7203, 6758, 9984, 8306, 6861, 9432, 4063, 8035, 6098, 7974, 4502, 8058, 1301, 1332, 1333, 1375, 1376,
-    1377, 1379, 1381, 2502, 2503, 2801, 2802, 3382, 3402, 4901,
+    1377, 1379, 1381, 2502, 2503, 2801, 2802, 3382, 3402, 3407, 4901, 4911, 5108,
 ];

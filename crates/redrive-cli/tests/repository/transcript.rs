@@ -64,3 +64,77 @@ pub fn without_colour(text: &str) -> String {
     }
     plain
 }
+
+/// A line without what differs from night to night: lengths of time, points in time, ids of events, rates, where the store is; and
+/// without what follows from their widths, which is how long the lines around a table are.
+pub fn timeless(line: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for word in line.split_whitespace() {
+        let word = word_without_time(word);
+        // Of bars and borders one sign stands for many.
+        let mut short: Vec<char> = word.chars().collect();
+        short.dedup_by(|a, b| a == b && "─━█░".contains(*a));
+        words.push(short.into_iter().collect());
+    }
+    words.join(" ")
+}
+
+fn word_without_time(word: &str) -> String {
+    if word.starts_with("sqlite:") {
+        return "<store>".to_owned();
+    }
+    let mut out = String::new();
+    let mut rest = word;
+    let mut before = ' ';
+    while let Some(first) = rest.chars().next() {
+        let starts_here = !before.is_ascii_alphanumeric() && before != '_';
+        let taken = if starts_here { volatile(rest) } else { None };
+        let (name, length) = taken.unwrap_or(("", first.len_utf8()));
+        if name.is_empty() {
+            out.push(first);
+        } else {
+            out.push_str(name);
+        }
+        before = rest[..length].chars().next_back().unwrap_or(' ');
+        rest = &rest[length..];
+    }
+    out
+}
+
+/// What differs each time and begins here, by the name that stands for it, and how long it is.
+fn volatile(text: &str) -> Option<(&'static str, usize)> {
+    let run = |of: &str| text.find(|c: char| !of.contains(c)).unwrap_or(text.len());
+    if let Some(id) = text.strip_prefix("EVT-") {
+        let length = id.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).unwrap_or(id.len());
+        return Some(("<event>", "EVT-".len() + length));
+    }
+    if !text.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let point = run("0123456789-:.TZ");
+    let shape: String = text[..point].chars().map(|c| if c.is_ascii_digit() { '9' } else { c }).collect();
+    if shape.starts_with("9999-99-99") || shape.starts_with("99:99:99") {
+        return Some(("<when>", point));
+    }
+    let rate = run("0123456789.");
+    if text[rate..].starts_with("/s") {
+        return Some(("<rate>", rate + 2));
+    }
+    // Parts such as 1m03s, 250ms, 2.5s, 3d.
+    let mut length = 0;
+    loop {
+        let number = text[length..].find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(0);
+        let after = &text[length + number..];
+        let unit = ["ms", "s", "m", "h", "d"].into_iter().find(|unit| after.starts_with(unit));
+        let (1.., Some(unit)) = (number, unit) else { break };
+        length += number + unit.len();
+    }
+    let ends = !text[length..].starts_with(|c: char| c.is_ascii_alphanumeric());
+    (length > 0 && ends).then_some(("<long>", length))
+}
+
+/// As [`matches`], of lines that are [`timeless`].
+pub fn alike(shown: &[String], printed: &[String]) -> bool {
+    let timeless = |lines: &[String]| lines.iter().map(|line| timeless(line)).collect::<Vec<_>>();
+    matches(&timeless(shown), &timeless(printed))
+}
