@@ -270,6 +270,7 @@ impl Trouble {
             }
             Trouble::TooManyIds { most } => text(lang, "trouble.too-many-ids", &[("most", most)]),
             Trouble::NoIds => say(lang, "trouble.no-ids"),
+            Trouble::Desk(trouble) => trouble.messages(lang).join("; "),
         }
     }
 
@@ -327,6 +328,7 @@ impl Trouble {
             Trouble::Filter(bad) => Some(filter::hint(&bad.error.problem, lang)),
             Trouble::NothingNamed { .. } => Some(say(lang, "trouble.hint.no-job")),
             Trouble::Ambiguous { .. } => Some(say(lang, "trouble.hint.ambiguous")),
+            Trouble::Desk(trouble) => trouble.hint(lang),
             Trouble::BadIdLine { .. } | Trouble::TooManyIds { .. } | Trouble::NoIds => {
                 Some(say(lang, "trouble.hint.ids"))
             }

@@ -11,7 +11,7 @@ use redrive_store::{EventStatus, JobId};
 use super::filter;
 use super::id::{self, IdArg, LetterPlace};
 use super::operate::DeskCommand;
-use super::value::{self, JobRef, Since};
+use super::value::{self, Since};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct EventsArgs {
