@@ -10,6 +10,7 @@ mod looking;
 mod operate;
 mod policy_flags;
 mod redrive;
+mod simulate;
 mod value;
 
 use std::ffi::OsString;
@@ -32,8 +33,9 @@ pub(crate) use operate::{
     DeskCommand, DiscardArgs, DlqExportArgs, DlqPurgeArgs, EditArgs, GroupsArgs, MetricsArgs, PrometheusArgs,
     QueueCommand,
 };
-pub(crate) use policy_flags::{POLICY_FLAGS, PolicyFlags};
+pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
+pub(crate) use simulate::SimulateArgs;
 pub(crate) use value::{BadValue, JobRef, Since, job_ref};
 
 /// The most delays that `policy delays` computes.
@@ -229,6 +231,7 @@ pub(crate) enum PolicyCommand {
     },
     Explain(Box<ExplainArgs>),
     Delays(Box<DelaysArgs>),
+    Simulate(Box<SimulateArgs>),
 }
 
 #[derive(Debug, clap::Args)]

@@ -28,6 +28,7 @@ mod policy_delays;
 mod policy_explain;
 mod policy_list;
 mod policy_show;
+mod policy_simulate;
 mod prometheus;
 mod purge;
 mod queue;
@@ -63,7 +64,10 @@ use crate::{Exit, Stage, help, render};
 pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let group = |name: &str| vec![name.to_owned()];
     match args.command {
-        None => help::show(&[], stage),
+        None => {
+            let view = status::bare(stage)?;
+            shown(view.as_ref(), Exit::Done, stage)
+        }
         Some(Command::Help { command }) => help::show(&command, stage),
         Some(Command::Stored(command)) => stored(command, stage),
         Some(Command::Classify(args)) if args.jsonl => classify_jsonl::run(stage),
@@ -93,6 +97,9 @@ pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
             Some(PolicyCommand::Delays(args)) => {
                 let view = policy_delays::run(&args, stage)?;
                 shown(&view, Exit::Done, stage)
+            }
+            Some(PolicyCommand::Simulate(args)) => {
+                policy_simulate::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
             }
         },
         Some(Command::Config { command }) => match command {

@@ -260,6 +260,13 @@ pub(super) fn limit(text: &str) -> Result<u32, BadValue> {
     text.trim().parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(&u64::from(*limit))).ok_or(bad)
 }
 
+/// How many jobs are simulated at most.
+pub(super) fn jobs(text: &str) -> Result<u32, BadValue> {
+    const MOST: u32 = 10_000_000;
+    let bad = BadValue::Whole { least: 1, most: u64::from(MOST) };
+    text.trim().parse().ok().filter(|jobs| (1..=MOST).contains(jobs)).ok_or(bad)
+}
+
 pub(super) fn slots(text: &str) -> Result<usize, BadValue> {
     let bad = BadValue::Whole { least: 1, most: u64::try_from(MAX_SLOTS).unwrap_or(u64::MAX) };
     text.trim().parse().ok().filter(|slots| (1..=MAX_SLOTS).contains(slots)).ok_or(bad)
