@@ -30,13 +30,13 @@ pub(crate) use look::{
 };
 pub(crate) use looking::{CandidatesArgs, ExportArgs, FailedArgs, PurgeArgs, TraceArgs};
 pub(crate) use operate::{
-    DeskCommand, DiscardArgs, DlqExportArgs, DlqPurgeArgs, EditArgs, GroupsArgs, MetricsArgs, NotedArgs,
-    PrometheusArgs, QueueCommand,
+    DeskCommand, DiscardArgs, DlqExportArgs, DlqPurgeArgs, EditArgs, GroupsArgs, MetricsArgs, PrometheusArgs,
+    QueueCommand,
 };
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use simulate::SimulateArgs;
-pub(crate) use value::{Assignment, BadValue, JobRef, Since, job_ref};
+pub(crate) use value::{BadValue, JobRef, Since, job_ref};
 
 /// The most delays that `policy delays` computes.
 pub(crate) const MAX_COUNT: u64 = 10_000;
@@ -148,9 +148,9 @@ pub(crate) enum StoredCommand {
     RetryCandidates(CandidatesArgs),
     Dlq {
         #[command(flatten)]
-        list: DlqListArgs,
+        list: Box<DlqListArgs>,
         #[command(subcommand)]
-        command: Option<DlqCommand>,
+        command: Option<Box<DlqCommand>>,
     },
     Detail {
         #[arg(value_name = "ID", value_parser = id::id)]

@@ -128,11 +128,11 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             enqueue::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
         }
         StoredCommand::Status => status::run(stage).and_then(|view| shown(&view, Exit::Done, stage)),
-        StoredCommand::Dlq { list, command } => match command {
+        StoredCommand::Dlq { list, command } => match command.map(|command| *command) {
             Some(DlqCommand::Show(args)) => desk::show(args, &list, stage),
             Some(DlqCommand::Desk(command)) => desk::run(command, stage),
             Some(DlqCommand::List(args)) => {
-                dlq::list(&args.or(list), stage).and_then(|view| shown(&view, Exit::Done, stage))
+                dlq::list(&args.or(*list), stage).and_then(|view| shown(&view, Exit::Done, stage))
             }
             None => dlq::list(&list, stage).and_then(|view| shown(&view, Exit::Done, stage)),
         },
