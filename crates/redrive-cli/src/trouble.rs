@@ -356,6 +356,7 @@ impl Trouble {
             Trouble::Filter(bad) => Some(filter::hint(&bad.error.problem, lang)),
             Trouble::NothingNamed { .. } => Some(say(lang, "trouble.hint.no-job")),
             Trouble::Ambiguous { .. } => Some(say(lang, "trouble.hint.ambiguous")),
+            Trouble::Desk(trouble) => trouble.hint(lang),
             Trouble::BadIdLine { .. } | Trouble::TooManyIds { .. } | Trouble::NoIds => {
                 Some(say(lang, "trouble.hint.ids"))
             }
