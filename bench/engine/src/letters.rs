@@ -35,6 +35,7 @@ pub async fn make(bench: &Bench, letters: usize) {
             ja: decision.record(Lang::Ja),
         },
         charged_to_crashes: false,
+        decided_on: redrive_store::DecidedOn::default(),
     };
     let mut left = letters;
     while left > 0 {

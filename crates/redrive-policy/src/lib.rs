@@ -33,6 +33,7 @@ mod presets;
 mod redact;
 mod retry_after;
 mod rng;
+pub mod simulate;
 
 pub use backoff::{
     Backoff, Curve, DEFAULT_CAP, Delay, EXACT_STEPS, FALLBACK_DELAY, Multiplier, Strategy, SwitchStrategy,
@@ -53,7 +54,7 @@ pub use escalation::{
     MAX_LOG_LINES, ReasonType, RetryAttempt,
 };
 pub use failure::{Code, Details, Failure, Report, RuleId, Verdict, Words};
-pub use fingerprint::fingerprint;
+pub use fingerprint::{fingerprint, skeleton};
 pub use hint::Hint;
 pub use jitter::{Factor, Jitter};
 pub use known_secrets::{KnownSecrets, redact_json};

@@ -302,6 +302,9 @@ pub(crate) fn failed(
     if let Some(code) = &failure.code {
         data["code"] = json!(code);
     }
+    if !failure.decided_on.is_empty() {
+        data["decided_on"] = json!(failure.decided_on);
+    }
     if let Some(context) = context {
         data["context"] = context.clone();
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redrive_policy::{Cause, DecisionRecord};
+use redrive_policy::{Cause, DecisionRecord, Verdict as Again};
 use serde::{Deserialize, Serialize};
 
 use crate::id::{EventSeq, WorkerId};
@@ -173,6 +173,40 @@ pub struct FailedAttempt {
     pub decision: StoredDecision,
     /// Whether it is charged to the crash budget instead of `max_retries`.
     pub charged_to_crashes: bool,
+    /// What the decision was based on besides.
+    pub decided_on: DecidedOn,
+}
+
+/// What a decision was based on besides the failure's cause, rule and code: with it, another policy can be asked about the
+/// same failure later. Most failures have nothing of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DecidedOn {
+    /// The rule's own word on trying again, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Again>,
+    /// How long the other side asked us to wait, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// The attempt was lost with its worker.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub worker_died: bool,
+    /// It was set aside for this reason, whatever the policy said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forced: Option<LetterReason>,
+    /// The job's deadline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_at: Option<Timestamp>,
+    /// What the job overrides in its policy, as it is stored with the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overrides: Option<String>,
+}
+
+impl DecidedOn {
+    /// Whether there is nothing to keep.
+    pub fn is_empty(&self) -> bool {
+        *self == DecidedOn::default()
+    }
 }
 
 /// Why a job was set aside.

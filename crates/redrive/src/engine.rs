@@ -23,12 +23,14 @@ mod handler;
 mod http_call;
 mod inline;
 mod maintenance;
+mod metrics;
 mod overrides;
 mod policies;
 mod redrive;
 mod search;
 mod settle;
 mod shutdown;
+mod simulate;
 mod trace;
 mod worker;
 
@@ -52,8 +54,9 @@ pub use batch::{BatchContext, Item, ItemAnswer};
 pub use builder::{EngineBuilder, Retention};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use context::Context;
+pub use dead_letter::{BadLine, Discard, JobSettings, LetterLine, LettersImported, Work};
 pub use enqueue::JobBuilder;
-pub use error::EngineError;
+pub use error::{EngineError, RuleProblem};
 pub use events::{Emit, EmitWithRetry, ImportOptions, Imported};
 #[cfg(feature = "exec")]
 pub use exec::CommandExecutor;
@@ -64,6 +67,11 @@ pub use handler::Reply;
 pub use http_call::HttpExecutor;
 pub use inline::InlineRetry;
 pub use maintenance::Maintained;
+pub use maintenance::recover::check_recovery_rule;
+pub use metrics::{
+    AutomaticRetry, Hour, LetterCounts, MetricsReport, Rates, Recovery, RetryCounts, Spread, Totals,
+    TypeCount,
+};
 pub use overrides::{overrides_from_json, overrides_to_json};
 pub use redrive::{
     Canary, EndedWhy, MOST_IDS, RedrivePlan, RedrivePreview, RedriveRequest, RedriveRun, RetryNow, Tally,
@@ -71,6 +79,7 @@ pub use redrive::{
 };
 pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
+pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
 pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};
 pub use worker::{Worker, WorkerBuilder, WorkerReport};
 

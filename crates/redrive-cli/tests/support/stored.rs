@@ -195,6 +195,7 @@ fn failed(failure: &Failure, decision: &Decision, said: &Said, policy: &Policy) 
             ja: decision.record(Lang::Ja),
         },
         charged_to_crashes: false,
+        decided_on: redrive_store::DecidedOn::default(),
     }
 }
 

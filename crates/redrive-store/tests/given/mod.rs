@@ -77,6 +77,7 @@ pub(crate) fn failure(cause: Cause, message: &str) -> Box<FailedAttempt> {
         output: Output { stdout: None, stderr: Some("oh".to_owned()) },
         decision,
         charged_to_crashes: cause == Cause::Crashed,
+        decided_on: redrive_store::DecidedOn::default(),
     })
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Named {
 }
 
 impl Named {
-    fn new(policy: Policy) -> Named {
+    pub(super) fn new(policy: Policy) -> Named {
         let version = Arc::from(policy.version());
         Named { policy, version }
     }
@@ -65,6 +65,16 @@ impl Policies {
             own: self.own.clone(),
             default: self.default.clone(),
         })
+    }
+
+    /// The policy of jobs that name none.
+    pub(super) fn default_named(&self) -> &Named {
+        &self.default
+    }
+
+    /// The name of that.
+    pub(super) fn default_name(&self) -> &str {
+        &self.default.policy.name
     }
 
     /// The policy of that name, or the default.

@@ -6,11 +6,12 @@
 use std::time::Duration;
 
 use redrive_policy::{
-    Cause, Decision, DecisionKind, DecisionRecord, Failure, History, Lang, decide, fingerprint,
+    Cause, Decision, DecisionKind, DecisionRecord, Failure, History, Lang, Verdict, decide, fingerprint,
+    round_to_millis,
 };
 use redrive_store::{
-    Ending, FailedAttempt, LeasedJob, LetterReason, Output, Settled, Settlement, StoreError, StoredDecision,
-    Timestamp, WorkerId,
+    DecidedOn, Ending, FailedAttempt, LeasedJob, LetterReason, Output, Settled, Settlement, StoreError,
+    StoredDecision, Timestamp, WorkerId,
 };
 
 use super::Engine;
@@ -76,6 +77,7 @@ pub(super) async fn ending_of(
         };
         decide(&named.policy, &failing.failure, &history, &mut engine.rng())
     });
+    let decided_on = decided_on(leased, &failing);
     let now = engine.now();
     let forced = failing.forced.or_else(|| {
         let due = now.after(decision.delay()?);
@@ -84,13 +86,13 @@ pub(super) async fn ending_of(
     let reason = match (forced, decision.delay()) {
         (None, Some(delay)) => {
             let hint = decision.modification_hint(engine.0.lang).as_deref().map(stored_hint);
-            let failure = Box::new(failed_attempt(failing, &decision, &named, None));
+            let failure = Box::new(failed_attempt(failing, &decision, &named, decided_on, None));
             return Ending::Retry { run_at: now.after(delay), delay, held_for, hint, failure };
         }
         (Some(forced), _) => forced,
         (None, None) => reason_of(&decision),
     };
-    let failed = failed_attempt(failing, &decision, &named, forced);
+    let failed = failed_attempt(failing, &decision, &named, decided_on, forced);
     let letter = letter(engine, leased, &decision, &failed, reason, now).await;
     Ending::Dead { failure: Box::new(failed), letter: Box::new(letter) }
 }
@@ -99,6 +101,7 @@ fn failed_attempt(
     failing: Failing,
     decision: &Decision,
     named: &Named,
+    decided_on: DecidedOn,
     forced: Option<LetterReason>,
 ) -> FailedAttempt {
     let Failing { failure, mut evidence, exit_code, output, latency, .. } = failing;
@@ -125,6 +128,20 @@ fn failed_attempt(
             ja: record(decision, Lang::Ja, forced),
         },
         charged_to_crashes: failure.cause == Cause::Crashed,
+        decided_on,
+    }
+}
+
+/// What is written down so that another policy can be asked about the same failure.
+fn decided_on(leased: &LeasedJob, failing: &Failing) -> DecidedOn {
+    let failure = &failing.failure;
+    DecidedOn {
+        verdict: Some(failure.verdict).filter(|verdict| *verdict != Verdict::Unsaid),
+        retry_after_ms: failure.retry_after.map(round_to_millis),
+        worker_died: failure.worker_died,
+        forced: failing.forced,
+        deadline_at: leased.job.deadline_at,
+        overrides: leased.job.overrides.clone(),
     }
 }
 
