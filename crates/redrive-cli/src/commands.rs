@@ -6,8 +6,14 @@ mod classify_jsonl;
 mod config;
 mod config_check;
 mod demo;
+mod desk;
 mod detail;
 mod dlq;
+mod dlq_discard;
+mod dlq_edit;
+mod dlq_export;
+mod dlq_groups;
+mod dlq_import;
 mod enqueue;
 mod events;
 mod explain;
@@ -15,13 +21,17 @@ mod export;
 mod failed;
 mod ids;
 mod import;
+mod metrics;
 mod opened;
 mod paging;
 mod policy_delays;
 mod policy_explain;
 mod policy_list;
 mod policy_show;
+mod policy_simulate;
+mod prometheus;
 mod purge;
+mod queue;
 mod redrive;
 mod redrive_watch;
 mod report;
@@ -37,6 +47,7 @@ mod told;
 mod trace;
 mod work;
 
+pub(crate) use dlq_edit::readable;
 use redrive_policy::PolicyWarning;
 
 use crate::args::{
@@ -53,7 +64,10 @@ use crate::{Exit, Stage, help, render};
 pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let group = |name: &str| vec![name.to_owned()];
     match args.command {
-        None => help::show(&[], stage),
+        None => {
+            let view = status::bare(stage)?;
+            shown(view.as_ref(), Exit::Done, stage)
+        }
         Some(Command::Help { command }) => help::show(&command, stage),
         Some(Command::Stored(command)) => stored(command, stage),
         Some(Command::Classify(args)) if args.jsonl => classify_jsonl::run(stage),
@@ -84,6 +98,9 @@ pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
                 let view = policy_delays::run(&args, stage)?;
                 shown(&view, Exit::Done, stage)
             }
+            Some(PolicyCommand::Simulate(args)) => {
+                policy_simulate::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
+            }
         },
         Some(Command::Config { command }) => match command {
             None => help::show(&group("config"), stage),
@@ -112,12 +129,8 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         }
         StoredCommand::Status => status::run(stage).and_then(|view| shown(&view, Exit::Done, stage)),
         StoredCommand::Dlq { list, command } => match command {
-            Some(DlqCommand::Show { id, with_payload }) => {
-                let with_payload = with_payload || list.with_payload;
-                each(id, stage, |id, stage| {
-                    dlq::show(id, with_payload, stage).and_then(|view| shown(&view, Exit::Done, stage))
-                })
-            }
+            Some(DlqCommand::Show(args)) => desk::show(args, &list, stage),
+            Some(DlqCommand::Desk(command)) => desk::run(command, stage),
             Some(DlqCommand::List(args)) => {
                 dlq::list(&args.or(list), stage).and_then(|view| shown(&view, Exit::Done, stage))
             }
@@ -164,6 +177,11 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             Some(view) => shown(&view, Exit::Done, stage),
             None => cancelled(stage),
         },
+        StoredCommand::Queue { command } => queue::run(command, stage),
+        StoredCommand::Metrics(args) => {
+            metrics::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }
+        StoredCommand::Prometheus(args) => prometheus::run(&args, stage),
     }
 }
 

@@ -85,7 +85,7 @@ fn many(
             let page = render::page(&view.blocks(stage.settings.reader()), stage);
             stage.talk.page(&page);
         }
-        if !ask(&what, "redrive.go-on", "redrive redrive", stage)? {
+        if !ask(&what, "redrive.go-on", &typed(args), stage)? {
             stage.talk.note(&say(stage.settings.lang, "ask.cancelled"));
             return Ok(Exit::Done);
         }
@@ -96,6 +96,17 @@ fn many(
         return shown(&RedriveRunView::new(RunLine::new(&run, None)), Exit::Done, stage);
     }
     redrive_watch::watch(id, opened, engine, stage)
+}
+
+/// The command as it was typed, as far as it says which letters.
+fn typed(args: &RedriveArgs) -> String {
+    let which = match (&args.group, &args.filter, args.all) {
+        (Some(group), ..) => format!("--group {group}"),
+        (None, Some(_), _) => "--where …".to_owned(),
+        (None, None, true) => "--all".to_owned(),
+        (None, None, false) => "ID…".to_owned(),
+    };
+    format!("redrive redrive {which}{}", if args.canary { " --canary" } else { "" })
 }
 
 /// Which letters are meant.
