@@ -131,6 +131,20 @@ pub(crate) enum Command {
         command: Option<ConfigCommand>,
     },
     Demo(DemoArgs),
+    Completions {
+        #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]))]
+        shell: String,
+    },
+    Man {
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+    /// What a shell asks while somebody types.
+    #[command(name = "__complete", hide = true)]
+    Complete {
+        #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     Help {
         #[arg(value_name = "COMMAND")]
         command: Vec<String>,
