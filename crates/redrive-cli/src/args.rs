@@ -2,8 +2,12 @@
 //!
 //! No text for people stands here: `help.rs` walks the finished tree and puts it in by key.
 
+mod filter;
+mod id;
 mod jobs;
 mod look;
+mod looking;
+mod operate;
 mod policy_flags;
 mod redrive;
 mod simulate;
@@ -17,12 +21,22 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use redrive_policy::{Cause, Lang};
 
+pub(crate) use filter::BadFilter;
+pub(crate) use filter::{events as events_where, letters as letters_where};
+pub(crate) use id::{IdArg, LetterPlace};
 pub(crate) use jobs::{EnqueueArgs, RunArgs, WorkArgs};
-pub(crate) use look::{CopyArgs, DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RetryArgs, StoreCommand};
+pub(crate) use look::{
+    CopyArgs, DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RetryArgs, ShowArgs, StoreCommand,
+};
+pub(crate) use looking::{CandidatesArgs, ExportArgs, FailedArgs, PurgeArgs, TraceArgs};
+pub(crate) use operate::{
+    DeskCommand, DiscardArgs, DlqExportArgs, DlqPurgeArgs, EditArgs, GroupsArgs, MetricsArgs, PrometheusArgs,
+    QueueCommand,
+};
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use simulate::SimulateArgs;
-pub(crate) use value::{BadValue, JobRef, Since};
+pub(crate) use value::{BadValue, JobRef, Since, job_ref};
 
 /// The most delays that `policy delays` computes.
 pub(crate) const MAX_COUNT: u64 = 10_000;
@@ -117,6 +131,20 @@ pub(crate) enum Command {
         command: Option<ConfigCommand>,
     },
     Demo(DemoArgs),
+    Completions {
+        #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]))]
+        shell: String,
+    },
+    Man {
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+    /// What a shell asks while somebody types.
+    #[command(name = "__complete", hide = true)]
+    Complete {
+        #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     Help {
         #[arg(value_name = "COMMAND")]
         command: Vec<String>,
@@ -130,26 +158,37 @@ pub(crate) enum StoredCommand {
     Enqueue(Box<EnqueueArgs>),
     Work(WorkArgs),
     Status,
+    Failed(FailedArgs),
+    RetryCandidates(CandidatesArgs),
     Dlq {
         #[command(flatten)]
-        list: DlqListArgs,
+        list: Box<DlqListArgs>,
         #[command(subcommand)]
-        command: Option<DlqCommand>,
+        command: Option<Box<DlqCommand>>,
+    },
+    Detail {
+        #[arg(value_name = "ID", value_parser = id::id)]
+        id: IdArg,
     },
     Explain {
-        #[arg(value_name = "ID", value_parser = value::job_ref)]
-        id: JobRef,
+        #[arg(value_name = "ID", value_parser = id::id)]
+        id: IdArg,
     },
+    Trace(TraceArgs),
     Retry(RetryArgs),
     Redrive(Box<RedriveArgs>),
     Events(Box<EventsArgs>),
-    Export {
-        #[arg(value_name = "FILE")]
-        file: Option<PathBuf>,
-    },
+    Export(ExportArgs),
     Import {
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
+    },
+    Purge(PurgeArgs),
+    Metrics(MetricsArgs),
+    Prometheus(PrometheusArgs),
+    Queue {
+        #[command(subcommand)]
+        command: Option<QueueCommand>,
     },
     Store {
         #[command(subcommand)]

@@ -3,24 +3,43 @@
 mod classify;
 mod classify_corpus;
 mod classify_jsonl;
+mod complete;
+mod completions;
 mod config;
 mod config_check;
 mod demo;
+mod desk;
+mod detail;
 mod dlq;
+mod dlq_discard;
+mod dlq_edit;
+mod dlq_export;
+mod dlq_groups;
+mod dlq_import;
 mod enqueue;
 mod events;
 mod explain;
 mod export;
+mod failed;
+mod ids;
 mod import;
+mod metrics;
+mod man;
 mod opened;
+mod paging;
 mod policy_delays;
 mod policy_explain;
 mod policy_list;
 mod policy_show;
 mod policy_simulate;
+mod prometheus;
+mod purge;
+mod queue;
 mod redrive;
 mod redrive_watch;
+mod report;
 mod retry;
+mod retry_candidates;
 mod run;
 mod signals;
 mod status;
@@ -28,11 +47,15 @@ mod store;
 mod store_copy;
 mod store_keys;
 mod told;
+mod trace;
 mod work;
 
+pub(crate) use dlq_edit::readable;
 use redrive_policy::PolicyWarning;
 
-use crate::args::{Args, Command, ConfigCommand, DlqCommand, PolicyCommand, StoreCommand, StoredCommand};
+use crate::args::{
+    Args, Command, ConfigCommand, DlqCommand, IdArg, JobRef, PolicyCommand, StoreCommand, StoredCommand,
+};
 use crate::settings::Form;
 use crate::text::{say, text};
 use crate::trouble::Trouble;
@@ -44,7 +67,10 @@ use crate::{Exit, Stage, help, render};
 pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let group = |name: &str| vec![name.to_owned()];
     match args.command {
-        None => help::show(&[], stage),
+        None => {
+            let view = status::bare(stage)?;
+            shown(view.as_ref(), Exit::Done, stage)
+        }
         Some(Command::Help { command }) => help::show(&command, stage),
         Some(Command::Stored(command)) => stored(command, stage),
         Some(Command::Classify(args)) if args.jsonl => classify_jsonl::run(stage),
@@ -89,6 +115,9 @@ pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
             Some(ConfigCommand::Schema) => config::schema(stage),
         },
         Some(Command::Demo(args)) => demo::run(&args, stage),
+        Some(Command::Completions { shell }) => completions::run(&shell, stage),
+        Some(Command::Man { out }) => man::run(out.as_deref(), stage),
+        Some(Command::Complete { words }) => complete::run(&words, stage),
     }
 }
 
@@ -97,7 +126,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
     match command {
         StoredCommand::Run(args) => run::run(&args, stage),
         StoredCommand::Work(args) => work::run(&args, stage),
-        StoredCommand::Export { file } => export::run(file.as_deref(), stage),
+        StoredCommand::Export(args) => export::run(&args, stage),
         StoredCommand::Import { files } => {
             import::run(&files, stage).and_then(|(view, exit)| shown(&view, exit, stage))
         }
@@ -105,20 +134,20 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             enqueue::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
         }
         StoredCommand::Status => status::run(stage).and_then(|view| shown(&view, Exit::Done, stage)),
-        StoredCommand::Dlq { list, command } => match command {
-            Some(DlqCommand::Show { id, with_payload }) => {
-                dlq::show(&id, with_payload || list.with_payload, stage)
-                    .and_then(|view| shown(&view, Exit::Done, stage))
-            }
+        StoredCommand::Dlq { list, command } => match command.map(|command| *command) {
+            Some(DlqCommand::Show(args)) => desk::show(args, &list, stage),
+            Some(DlqCommand::Desk(command)) => desk::run(command, stage),
             Some(DlqCommand::List(args)) => {
-                dlq::list(&args.or(list), stage).and_then(|view| shown(&view, Exit::Done, stage))
+                dlq::list(&args.or(*list), stage).and_then(|view| shown(&view, Exit::Done, stage))
             }
             None => dlq::list(&list, stage).and_then(|view| shown(&view, Exit::Done, stage)),
         },
-        StoredCommand::Explain { id } => {
-            explain::run(&id, stage).and_then(|view| shown(&view, Exit::Done, stage))
-        }
-        StoredCommand::Retry(args) => retry::run(&args, stage).and_then(|ended| redriven(ended, stage)),
+        StoredCommand::Explain { id } => each(id, stage, |id, stage| {
+            explain::run(id, stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }),
+        StoredCommand::Retry(args) => each(args.id, stage, |id, stage| {
+            retry::run(id, args.yes, stage).and_then(|ended| redriven(ended, stage))
+        }),
         StoredCommand::Redrive(args) => redrive::run(&args, stage),
         StoredCommand::Events(args) => events::run(&args, stage),
         StoredCommand::Store { command } => match command {
@@ -137,18 +166,73 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
                 store_keys::rotate(stage).and_then(|view| shown(&view, Exit::Done, stage))
             }
         },
+        StoredCommand::Failed(args) => {
+            failed::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }
+        StoredCommand::RetryCandidates(args) => {
+            retry_candidates::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }
+        StoredCommand::Detail { id } => each(id, stage, |id, stage| {
+            detail::run(id, stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }),
+        StoredCommand::Trace(args) => {
+            let (latest, raw) = (args.latest, args.raw);
+            each(args.id, stage, |id, stage| trace::run(id, latest, raw, stage))
+        }
+        StoredCommand::Purge(args) => match purge::run(&args, stage)? {
+            Some(view) => shown(&view, Exit::Done, stage),
+            None => cancelled(stage),
+        },
+        StoredCommand::Queue { command } => queue::run(command, stage),
+        StoredCommand::Metrics(args) => {
+            metrics::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }
+        StoredCommand::Prometheus(args) => prometheus::run(&args, stage),
     }
 }
 
+/// Runs a command for each id that is meant: one, or those that stdin names. One that fails does not stop the others;
+/// the answer is that some of it failed.
+fn each(
+    id: IdArg,
+    stage: &mut Stage<'_>,
+    mut run: impl FnMut(&JobRef, &mut Stage<'_>) -> Result<Exit, Trouble>,
+) -> Result<Exit, Trouble> {
+    let ids = match id {
+        IdArg::One(id) => return run(&id, stage),
+        IdArg::Stdin => ids::given(&[IdArg::Stdin], stage)?,
+    };
+    let (mut done, mut failed) = (0_usize, None);
+    for id in &ids {
+        match run(id, stage) {
+            Ok(Exit::Done) => done += 1,
+            Ok(exit) => failed = Some(exit),
+            Err(trouble @ Trouble::Output(_)) => return Err(trouble),
+            Err(trouble) => {
+                stage.talk.trouble(&trouble);
+                failed = Some(trouble.exit());
+            }
+        }
+    }
+    Ok(match failed {
+        None => Exit::Done,
+        Some(exit) if done == 0 => exit,
+        Some(_) => Exit::Partly,
+    })
+}
+
 /// What a person did not confirm is not done, and that is no failure.
+fn cancelled(stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+    let note = say(stage.settings.lang, "ask.cancelled");
+    stage.talk.note(&note);
+    Ok(Exit::Done)
+}
+
+/// Shows what was put back, if somebody confirmed it.
 fn redriven(ended: (Option<RedrivenView>, Exit), stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     match ended {
         (Some(view), exit) => shown(&view, exit, stage),
-        (None, exit) => {
-            let note = say(stage.settings.lang, "ask.cancelled");
-            stage.talk.note(&note);
-            Ok(exit)
-        }
+        (None, _) => cancelled(stage),
     }
 }
 

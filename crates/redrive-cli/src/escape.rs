@@ -5,17 +5,37 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// So many marks are put on one letter by languages; more of them run over the lines around.
+const MARKS_ON_A_LETTER: usize = 3;
 
 /// The text with line breaks folded to one space and everything that could move a cursor, change a colour or
-/// hide text written out: `\x1b`, `\u{202e}`.
+/// hide text written out: `\x1b`, `\u{202e}`. A heap of marks on one letter is cut short with `…`.
 pub(crate) fn escape(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_dangerous) {
+    if !text.chars().any(|c| is_dangerous(c) || is_mark(c)) {
         return Cow::Borrowed(text);
     }
+    let mut marks = 0;
     let mut out = String::with_capacity(text.len() + 16);
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
+        if is_mark(c) {
+            marks += 1;
+            match marks {
+                // A mark needs something to stand on, or it ends up on the border.
+                _ if out.is_empty() || out.ends_with(' ') => {
+                    let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+                }
+                // Which of two forms a sign has is left to the terminal: nobody agrees how wide the other one is.
+                _ if is_selector(c) => {}
+                1..=MARKS_ON_A_LETTER => out.push(c),
+                _ if marks == MARKS_ON_A_LETTER + 1 => out.push('…'),
+                _ => {}
+            }
+            continue;
+        }
+        marks = 0;
         match c {
             '\n' | '\r' | '\t' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => {
                 while chars.peek().is_some_and(|next| next.is_whitespace()) {
@@ -37,13 +57,23 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// What takes no room of its own: it is drawn over the letter before it.
+fn is_mark(c: char) -> bool {
+    !c.is_ascii() && !is_dangerous(c) && (is_selector(c) || c.width() == Some(0))
+}
+
+const fn is_selector(c: char) -> bool {
+    matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' | '\u{180b}'..='\u{180d}')
+}
+
 /// Control characters, and the invisible ones that reorder or hide what stands beside them.
 pub(crate) const fn is_dangerous(c: char) -> bool {
     matches!(
         c,
         '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e007f}'
+        | '\u{e0000}'..='\u{e007f}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}'
+        | '\u{ffa0}' | '\u{180f}'
     )
 }
 
@@ -102,6 +132,10 @@ mod tests {
         assert_eq!(escape("abc\u{202e}fdp.exe"), "abc\\u{202e}fdp.exe");
         assert_eq!(escape("one\r\n  two\n"), "one two");
         assert!(matches!(escape("接続できません"), Cow::Borrowed(_)));
+        assert_eq!(escape("e\u{301}te\u{301}"), "e\u{301}te\u{301}");
+        assert_eq!(escape(&format!("Z{}a", "\u{335}".repeat(5_000))), "Z\u{335}\u{335}\u{335}…a");
+        assert_eq!(escape("\u{301}x"), "\\u{301}x");
+        assert_eq!(escape("⚠\u{fe0f} 葛\u{e0100}城"), "⚠ 葛城");
     }
 
     #[test]
@@ -114,7 +148,18 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_dangerous_survives(text in any::<String>()) {
-            prop_assert!(!escape(&text).chars().any(is_dangerous));
+            let escaped = escape(&text);
+            prop_assert!(!escaped.chars().any(is_dangerous));
+            prop_assert_eq!(escape(&escaped), escaped.as_ref());
+        }
+
+        /// R-C2: a text is cut to a width, never wider, and its beginning stays.
+        #[test]
+        fn a_text_is_cut_to_its_width(text in any::<String>(), columns in 1_usize..40) {
+            let escaped = escape(&text);
+            let short = cut(&escaped, columns);
+            prop_assert!(width(&short) <= columns, "{short:?}");
+            prop_assert!(escaped.starts_with(short.trim_end_matches('…')));
         }
     }
 }

@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command};
 use redrive_policy::{Lang, nearest};
 
-use crate::args::{BadValue, GLOBAL_FLAGS, POLICY_FLAGS};
+use crate::args::{BadFilter, BadValue, GLOBAL_FLAGS, POLICY_FLAGS};
 
 use crate::render::style;
 use crate::render::wrap::hang;
@@ -133,6 +133,10 @@ pub(crate) fn stop(error: &clap::Error, stage: &mut Stage<'_>) -> Result<Exit, T
 
 /// clap's error in our words.
 fn usage(error: &clap::Error, lang: Lang) -> Trouble {
+    let source = std::error::Error::source(error);
+    if let Some(bad) = source.and_then(|source| source.downcast_ref::<BadFilter>()) {
+        return Trouble::Filter(bad.clone());
+    }
     // A store's URL may have slipped into the wrong place; what is quoted shows no password.
     let context = |kind| error.get(kind).map(|value| secret::blanked(&first(value))).unwrap_or_default();
     let arg = context(ContextKind::InvalidArg);

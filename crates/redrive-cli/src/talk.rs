@@ -13,6 +13,9 @@ use crate::settings::Settings;
 use crate::trouble::Trouble;
 use crate::view::Tone;
 
+/// What stands before something that is pointed at.
+const DRAWING_INDENT: &str = "  ";
+
 pub(crate) struct Talk<'a> {
     stderr: &'a mut dyn Write,
     lang: Lang,
@@ -105,6 +108,11 @@ impl<'a> Talk<'a> {
     pub(crate) fn trouble(&mut self, trouble: &Trouble) {
         for message in trouble.messages(self.lang) {
             self.error(&message);
+        }
+        // Longer lines are cut on a terminal alone: elsewhere nobody knows how wide it will be.
+        let columns = self.columns.unwrap_or(usize::MAX / 2).saturating_sub(DRAWING_INDENT.len());
+        for line in trouble.drawing(columns).into_iter().flatten() {
+            let _ = writeln!(self.stderr, "{DRAWING_INDENT}{line}");
         }
         if let Some(hint) = trouble.hint(self.lang) {
             self.hint(&hint);

@@ -1,14 +1,20 @@
 //! Our own trouble, as opposed to the failures we are asked about: what went wrong and what to do next.
 
+mod desk;
+mod filter;
+
 use std::io;
 use std::path::PathBuf;
 
 use redrive::BadCall;
-use redrive::engine::EngineError;
+use redrive::engine::{EngineError, RuleProblem};
 use redrive_policy::{ConfigError, Lang, nearest};
 use redrive_store::{KeyTrouble, LineTrouble, Refusal, StoreError, Trouble as StoreTrouble};
 
+use crate::args::BadFilter;
 use crate::exit::Exit;
+use crate::pointer::point;
+pub(crate) use desk::DeskTrouble;
 
 use crate::secret;
 use crate::text::{say, text};
@@ -66,6 +72,8 @@ pub(crate) enum Trouble {
     AmbiguousGroup { prefix: String, candidates: Vec<String> },
     /// No redrive has this number.
     NoRun { id: redrive_store::RunId, store: String },
+    /// A rule of automatic recovery that cannot be obeyed.
+    RecoveryRule { rule: String, why: RuleProblem },
     /// It must be confirmed, and nobody is there to ask.
     NeedsYes { what: String, command: String },
     /// `--http` names a call that nobody can make.
@@ -84,6 +92,20 @@ pub(crate) enum Trouble {
     Unwritable { path: PathBuf, source: io::Error },
     /// The runtime cannot be started.
     NoRuntime(io::Error),
+    /// A filter cannot be read.
+    Filter(BadFilter),
+    /// Nothing is known by this id.
+    NothingNamed { id: String, store: String },
+    /// The beginning of several ids.
+    Ambiguous { written: String, named: Vec<String> },
+    /// A line of stdin names no id.
+    BadIdLine { number: u64, line: String },
+    /// More ids than are read.
+    TooManyIds { most: usize },
+    /// Stdin named no id at all.
+    NoIds,
+    /// While something was mended.
+    Desk(DeskTrouble),
 }
 
 impl From<EngineError> for Trouble {
@@ -91,6 +113,7 @@ impl From<EngineError> for Trouble {
         match error {
             EngineError::Store(error) => error.into(),
             EngineError::UnknownPolicy { name, known } => Trouble::UnknownPolicy { written: name, known },
+            EngineError::BadRecoveryRule { rule, why } => Trouble::RecoveryRule { rule, why },
             EngineError::Io(error) => Trouble::Input(error),
             other => Trouble::Engine(other),
         }
@@ -106,9 +129,23 @@ impl From<StoreError> for Trouble {
     }
 }
 
+/// The field of a rule of automatic recovery that is wrong, what is wrong with it, and what may stand there.
+pub(crate) fn rule_in_words(problem: &RuleProblem, lang: Lang) -> (&'static str, String, String) {
+    match problem {
+        RuleProblem::Filter(error) => {
+            ("where", filter::in_words(&error.problem, lang), filter::hint(&error.problem, lang))
+        }
+        RuleProblem::Rate(rate) => {
+            let rate = secret::blanked(rate);
+            ("rate", text(lang, "trouble.bad-rate", &[("rate", &rate)]), say(lang, "allowed.rate"))
+        }
+    }
+}
+
 impl Trouble {
     pub(crate) fn exit(&self) -> Exit {
         match self {
+            Trouble::Desk(trouble) => trouble.exit(),
             Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
                 Exit::Usage
             }
@@ -121,7 +158,11 @@ impl Trouble {
             | Trouble::AmbiguousGroup { .. }
             | Trouble::BadCall(_)
             | Trouble::NoCommand
-            | Trouble::BadPayload(_) => Exit::Usage,
+            | Trouble::BadPayload(_)
+            | Trouble::Filter(_)
+            | Trouble::Ambiguous { .. }
+            | Trouble::BadIdLine { .. }
+            | Trouble::TooManyIds { .. } => Exit::Usage,
             Trouble::NoSuchPolicy { .. }
             | Trouble::NoConfig
             | Trouble::EmptyCorpus
@@ -132,9 +173,12 @@ impl Trouble {
             | Trouble::NothingRecorded { .. }
             | Trouble::NoGroup { .. }
             | Trouble::NoRun { .. }
-            | Trouble::NoLetters { .. } => Exit::Nothing,
+            | Trouble::NoLetters { .. }
+            | Trouble::NothingNamed { .. }
+            | Trouble::NoIds => Exit::Nothing,
             Trouble::Unreadable { .. }
             | Trouble::BrokenConfig(_)
+            | Trouble::RecoveryRule { .. }
             | Trouble::Output(_)
             | Trouble::Input(_)
             | Trouble::Opening { .. }
@@ -155,7 +199,19 @@ impl Trouble {
             Trouble::BrokenConfig(ConfigError { file, problems }) => {
                 problems.iter().map(|problem| format!("{file}: {}", problem.describe(lang))).collect()
             }
+            Trouble::Desk(trouble) => trouble.messages(lang),
             _ => vec![self.message(lang)],
+        }
+    }
+
+    /// What was written, and a mark under the place that is wrong; for those that point.
+    pub(crate) fn drawing(&self, columns: usize) -> Option<[String; 2]> {
+        match self {
+            // What has a secret in it is not shown again.
+            Trouble::Filter(bad) if !bad.text.trim().is_empty() && secret::blanked(&bad.text) == bad.text => {
+                Some(point(&bad.text, bad.error.span.clone(), columns))
+            }
+            _ => None,
         }
     }
 
@@ -196,6 +252,10 @@ impl Trouble {
                 text(lang, "trouble.no-letter", &[("id", id), ("store", store)])
             }
             Trouble::NoLetters { store } => text(lang, "trouble.no-letters", &[("store", store)]),
+            Trouble::RecoveryRule { rule, why } => {
+                let (field, what, _) = rule_in_words(why, lang);
+                text(lang, "trouble.recovery-rule", &[("rule", rule), ("field", &field), ("what", &what)])
+            }
             Trouble::NothingRecorded { store } => text(lang, "trouble.nothing-recorded", &[("store", store)]),
             Trouble::NothingMatches { store } => text(lang, "trouble.nothing-matches", &[("store", store)]),
             Trouble::NoGroup { prefix, store } => {
@@ -221,12 +281,28 @@ impl Trouble {
             Trouble::NoRuntime(error) => {
                 text(lang, "trouble.no-runtime", &[("error", &system_error(error, lang))])
             }
+            Trouble::Filter(bad) => filter::in_words(&bad.error.problem, lang),
+            Trouble::NothingNamed { id, store } => {
+                text(lang, "trouble.nothing-named", &[("id", &secret::blanked(id)), ("store", store)])
+            }
+            Trouble::Ambiguous { written, named } => text(
+                lang,
+                "trouble.ambiguous",
+                &[("id", &secret::blanked(written)), ("names", &named.join(", "))],
+            ),
+            Trouble::BadIdLine { number, line } => {
+                text(lang, "trouble.bad-id-line", &[("n", number), ("line", &secret::blanked(line))])
+            }
+            Trouble::TooManyIds { most } => text(lang, "trouble.too-many-ids", &[("most", most)]),
+            Trouble::NoIds => say(lang, "trouble.no-ids"),
+            Trouble::Desk(trouble) => trouble.messages(lang).join("; "),
         }
     }
 
     pub(crate) fn hint(&self, lang: Lang) -> Option<String> {
         match self {
             Trouble::Usage { hint, .. } => hint.clone(),
+            Trouble::Desk(trouble) => trouble.hint(lang),
             Trouble::UnknownCommand { written, known }
             | Trouble::UnknownPolicy { written, known }
             | Trouble::NoSuchPolicy { written, known } => {
@@ -260,6 +336,7 @@ impl Trouble {
             Trouble::NoJob { .. } => Some(say(lang, "trouble.hint.no-job")),
             Trouble::NoLetter { id, .. } => Some(text(lang, "trouble.hint.no-letter", &[("id", id)])),
             Trouble::NoLetters { .. } => Some(say(lang, "trouble.hint.no-letters")),
+            Trouble::RecoveryRule { why, .. } => Some(rule_in_words(why, lang).2),
             Trouble::NothingRecorded { .. } => Some(say(lang, "trouble.hint.nothing-recorded")),
             Trouble::NothingMatches { .. } => Some(say(lang, "trouble.hint.nothing-matches")),
             Trouble::NoGroup { .. } => Some(say(lang, "trouble.hint.no-group")),
@@ -276,6 +353,13 @@ impl Trouble {
             Trouble::Exists { .. } => Some(say(lang, "trouble.hint.exists")),
             Trouble::Unwritable { .. } => Some(say(lang, "trouble.hint.unwritable")),
             Trouble::NoRuntime(_) => Some(say(lang, "trouble.hint.no-runtime")),
+            Trouble::Filter(bad) => Some(filter::hint(&bad.error.problem, lang)),
+            Trouble::NothingNamed { .. } => Some(say(lang, "trouble.hint.no-job")),
+            Trouble::Ambiguous { .. } => Some(say(lang, "trouble.hint.ambiguous")),
+            Trouble::Desk(trouble) => trouble.hint(lang),
+            Trouble::BadIdLine { .. } | Trouble::TooManyIds { .. } | Trouble::NoIds => {
+                Some(say(lang, "trouble.hint.ids"))
+            }
         }
     }
 }

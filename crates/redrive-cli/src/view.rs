@@ -16,11 +16,20 @@ pub(crate) mod copied;
 pub(crate) mod dead_letter;
 pub(crate) mod decision;
 pub(crate) mod delays;
+pub(crate) mod detail;
+pub(crate) mod discarded;
+pub(crate) mod edited;
 pub(crate) mod enqueued;
 pub(crate) mod event;
+pub(crate) mod failed;
+pub(crate) mod group;
 pub(crate) mod imported;
+pub(crate) mod letters_imported;
+pub(crate) mod metrics;
 pub(crate) mod moment;
 pub(crate) mod policy;
+pub(crate) mod purged;
+pub(crate) mod queue;
 pub(crate) mod redrive_preview;
 pub(crate) mod redrive_run;
 pub(crate) mod redriven;
@@ -28,10 +37,11 @@ pub(crate) mod rotated;
 pub(crate) mod simulation;
 pub(crate) mod status;
 pub(crate) mod story;
+pub(crate) mod trace;
+pub(crate) mod welcome;
 
 use std::time::Duration;
 
-pub(crate) use badge::Badge;
 pub(crate) use block::{Column, Listing, Panel, Progress, Share, Spark};
 use redrive_policy::Lang;
 use serde::Serialize;
@@ -127,6 +137,8 @@ pub(crate) enum Block {
     /// How far something has come.
     Progress(Progress),
     /// What happened over time, a line each.
+    // Drawn by the metrics.
+    #[allow(dead_code)]
     Sparks(Vec<Spark>),
     /// Two halves side by side where there is room, else one below the other.
     Beside(Vec<Block>, Vec<Block>),

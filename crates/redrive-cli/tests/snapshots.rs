@@ -120,6 +120,7 @@ fn help_in_both_languages() {
             "config",
             "help demo",
             "run -h",
+            "help",
             "enqueue -h",
             "work -h",
             "help dlq",

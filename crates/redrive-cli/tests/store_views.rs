@@ -6,8 +6,8 @@
 
 mod support;
 
-use support::line;
 use support::stored::{Seeded, seeded};
+use support::{line, timeless};
 
 /// The forms that every view has.
 const FORMS: [(&str, &str); 5] = [
@@ -17,21 +17,6 @@ const FORMS: [(&str, &str); 5] = [
     ("plain_ja", "--plain --lang ja"),
     ("json", "--json"),
 ];
-
-/// Times without their milliseconds: the store writes when an attempt really began.
-fn timeless(text: &str) -> String {
-    let mut out: Vec<char> = text.chars().collect();
-    let shape = |window: &[char]| {
-        let colons = window[0] == ':' && window[3] == ':' && window[6] == '.';
-        colons && [1, 2, 4, 5, 7, 8, 9].iter().all(|i| window[*i].is_ascii_digit())
-    };
-    for i in 0..out.len().saturating_sub(9) {
-        if shape(&out[i..i + 10]) {
-            out[i + 7..i + 10].fill('0');
-        }
-    }
-    out.into_iter().collect()
-}
 
 /// One snapshot with all forms of a command.
 fn check(name: &str, command: &str, store: &Seeded) {
@@ -112,6 +97,43 @@ fn a_store_that_is_not_there_yet() {
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "looking makes nothing");
     insta::assert_snapshot!("no_store", page.replace(&folder.path().display().to_string(), "[DIR]"));
+}
+
+/// R-C2: whoever types `redrive` for the first time is told in three lines where to begin, and nothing is made.
+#[test]
+fn the_first_time_three_lines_say_where_to_begin() {
+    let folder = tempfile::tempdir().unwrap();
+    for lang in ["en", "ja"] {
+        let ran = line(&format!("--lang {lang} --store sqlite:none.db")).in_directory(folder.path()).run();
+        assert_eq!((ran.code, ran.stdout.lines().count(), ran.stderr.as_str()), (0, 3, ""), "{ran}");
+        assert!(ran.stdout.contains("redrive run -- "), "{ran}");
+    }
+    let ran = line("--json --store sqlite:none.db").in_directory(folder.path()).run();
+    let status: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.code, &status["schema"]), (0, &"redrive/status.v1".into()));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "looking makes nothing");
+}
+
+/// R-C2: with a store, `redrive` alone is the status.
+#[test]
+fn redrive_alone_is_the_status() {
+    let store = seeded();
+    for (_, flags) in FORMS {
+        let alone = line(&format!("{flags} {}", store.flags())).run();
+        assert_eq!(alone, line(&format!("status {flags} {}", store.flags())).run());
+    }
+}
+
+/// R-C2: times are said as such when that is asked for, in every form.
+#[test]
+fn absolute_times_are_in_utc() {
+    let store = seeded();
+    for command in ["status", "dlq", "dlq show 1"] {
+        for form in ["--plain", "--color never"] {
+            let ran = line(&format!("{command} {form} --absolute {}", store.flags())).on_a_terminal().run();
+            assert!(ran.stdout.contains("2015-10-21 07:2") && !ran.stdout.contains(" ago"), "{ran}");
+        }
+    }
 }
 
 /// R-C2: any width is drawn on, and kept to.

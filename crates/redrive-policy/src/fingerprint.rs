@@ -1,13 +1,25 @@
 //! What failures of one kind share, so that two thousand failures are three errors (R-D10).
 //!
 //! A fingerprint is made from the cause, the status or code, and the words with everything taken out that differs from
-//! one occurrence to the next: numbers, ids, times, quoted values, addresses. It is written with each failure, so it
+//! one occurrence to the next: numbers, ids, times, hosts, quoted values, files. It is written with each failure, so it
 //! must not depend on the machine, the language or the process.
 
+mod scan;
+mod telling;
+mod tidy;
+mod url;
+mod word;
+mod words;
+
+use std::fmt::Write;
+
 use crate::failure::{Code, Failure};
+use scan::Token;
 
 /// Words beyond this many characters do not tell errors apart.
 const COMPARED: usize = 400;
+/// Taking out what differs is done again until nothing changes; it is stable after two rounds.
+const ROUNDS: usize = 6;
 
 /// The fingerprint of a failure with these words: sixteen hexadecimal digits.
 ///
@@ -16,7 +28,7 @@ const COMPARED: usize = 400;
 ///
 /// let failure = Failure::of(Cause::Network);
 /// let one = fingerprint(&failure, "connect to 10.0.0.7:5432 refused after 31 ms (request 8f1c2e)");
-/// let two = fingerprint(&failure, "connect to 10.0.0.9:5432 refused after 7 ms (request 00ab41)");
+/// let two = fingerprint(&failure, "connect to db-3.example.com:5432 refused after 1.2 s (request 00ab41)");
 /// assert_eq!(one, two);
 /// assert_ne!(one, fingerprint(&failure, "connection reset by peer"));
 /// ```
@@ -25,70 +37,129 @@ pub fn fingerprint(failure: &Failure, words: &str) -> String {
     hash.text(failure.cause.name());
     hash.text(&failure.http_status.map(|status| status.to_string()).unwrap_or_default());
     hash.text(failure.code.as_ref().map(Code::as_str).unwrap_or_default());
-    hash.text(&skeleton(telling_line(words)));
+    hash.text(&compared(&skeleton(words)));
     hash.hex()
 }
 
-/// The line that says what went wrong: the last one that is no stack frame. Programs print their progress first.
-fn telling_line(words: &str) -> &str {
-    let is_frame = |line: &str| {
-        line.starts_with([' ', '\t']) || line.starts_with("at ") || line.starts_with("goroutine ")
-    };
-    let lines = || words.lines().filter(|line| !line.trim().is_empty());
-    lines().rfind(|line| !is_frame(line)).or_else(|| lines().next_back()).unwrap_or_default().trim()
+/// The pattern that occurrences of one error share, as the title of their group: the line that tells what went wrong,
+/// with `#`, `<host>`, `<path>`, `<url>`, `<mail>` and `<…>` for what differs.
+///
+/// ```
+/// use redrive_policy::skeleton;
+///
+/// assert_eq!(
+///     skeleton("GET https://api-7.example.com/orders/1812/items: 503 after 2.5s"),
+///     "GET <url>/orders/#/items: 503 after #"
+/// );
+/// assert_eq!(skeleton("relation \"users\" does not exist"), "relation <…> does not exist");
+/// ```
+pub fn skeleton(words: &str) -> String {
+    let mut pattern = pattern(&normal(&telling::telling(words)));
+    if pattern.is_empty() {
+        // Nothing but tags: they are better than nothing.
+        let untagged: String =
+            words.chars().take(COMPARED).map(|c| if matches!(c, '<' | '>') { ' ' } else { c }).collect();
+        pattern = self::pattern(&normal(&untagged));
+    }
+    for _ in 0..ROUNDS {
+        let again = self::pattern(&pattern);
+        if again == pattern {
+            break;
+        }
+        pattern = again;
+    }
+    pattern
 }
 
-/// The words without what differs from one occurrence to the next.
-fn skeleton(line: &str) -> String {
-    let mut out = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some(first) = rest.chars().next() {
-        if let Some(closing) = closing_quote(first, &out)
-            && let Some(end) = rest[first.len_utf8()..].find(closing)
-        {
-            out.push_str("<…>");
-            rest = &rest[first.len_utf8() + end + closing.len_utf8()..];
-        } else if first.is_alphanumeric() {
-            let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
-            let (word, after) = rest.split_at(end);
-            if differs(word) {
-                out.push('#');
+/// What of a pattern is compared: neither case nor the blanks beside marks and Japanese, which programs set as they like.
+fn compared(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len());
+    let mut chars = pattern.chars().flat_map(char::to_lowercase).peekable();
+    while let Some(c) = chars.next() {
+        let is_word = |c: char| c.is_ascii_alphanumeric();
+        let apart = c == ' ' && !(out.ends_with(is_word) && chars.peek().is_some_and(|next| is_word(*next)));
+        if !apart {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// One round.
+fn pattern(line: &str) -> String {
+    let tokens = tidy::tidy(scan::scan(line));
+    // A text that is one quotation says all it says inside of it.
+    let is_word = |token: &Token| matches!(token, Token::Word(word) if word.len() > 1);
+    if !tokens.iter().any(is_word) && line.chars().any(char::is_alphabetic) {
+        let unquoted: String = line.chars().filter(|c| !"\"'`“”「」『』".contains(*c)).collect();
+        if unquoted.len() < line.len() {
+            return written(&tidy::tidy(scan::scan(&unquoted)));
+        }
+    }
+    written(&tokens)
+}
+
+/// The tokens as text, cut where they no longer count.
+fn written(tokens: &[Token]) -> String {
+    let mut out = String::new();
+    let mut chars = 0;
+    for token in tokens {
+        let from = out.len();
+        match token {
+            Token::Word(word) => out.push_str(word),
+            Token::Number => out.push('#'),
+            Token::Host => out.push_str("<host>"),
+            Token::Path(None) => out.push_str("<path>"),
+            Token::Path(Some(end)) => {
+                let _ = write!(out, "<path>.{end}");
+            }
+            Token::Mail => out.push_str("<mail>"),
+            Token::Url => out.push_str("<url>"),
+            Token::Value => out.push_str("<…>"),
+            Token::Mark(mark) => out.push(*mark),
+            Token::Space => out.push(' '),
+        }
+        chars += out[from..].chars().count();
+        if chars > COMPARED {
+            // A word of Japanese is a whole sentence: it is cut, everything else is left out.
+            if matches!(token, Token::Word(word) if !word.is_ascii()) {
+                let end = out.char_indices().nth(COMPARED).map_or(out.len(), |(at, _)| at);
+                out.truncate(end);
             } else {
-                out.extend(word.chars().flat_map(char::to_lowercase));
+                out.truncate(from);
             }
-            rest = after;
-        } else {
-            // Runs of blanks count as one, and numbers glued by punctuation as one number.
-            let repeats = (first.is_whitespace() && out.ends_with(' '))
-                || (matches!(first, '.' | ':' | '-' | ',' | '/') && out.ends_with('#'));
-            if !repeats {
-                out.push(if first.is_whitespace() { ' ' } else { first });
-            }
-            rest = &rest[first.len_utf8()..];
-        }
-        while out.ends_with("##") {
-            out.pop();
+            break;
         }
     }
-    out.chars().take(COMPARED).collect()
+    out.trim().trim_end_matches(['.', ',', ';', ':', '!', '。', '、', '…', ' ']).to_owned()
 }
 
-/// The mark that ends a quotation which begins here. An apostrophe inside a word begins none.
-fn closing_quote(first: char, before: &str) -> Option<char> {
-    match first {
-        '"' | '`' => Some(first),
-        '\'' if !before.ends_with(char::is_alphanumeric) => Some('\''),
-        '“' => Some('”'),
-        '「' => Some('」'),
-        '『' => Some('』'),
-        _ => None,
+/// Without colours and what cannot be seen; full-width signs as the ASCII that they stand for.
+fn normal(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => {
+                if chars.next_if_eq(&'[').is_some() {
+                    while chars.next_if(|c| matches!(c, ' '..='?')).is_some() {}
+                    chars.next_if(|c| matches!(c, '@'..='~'));
+                }
+            }
+            '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{ad}' => {}
+            '\u{3000}' => out.push(' '),
+            '\u{ff01}'..='\u{ff5e}' => {
+                out.push(char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c));
+            }
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
     }
-}
-
-/// Whether a word is likely to be another one the next time: it has a digit, or is long and hexadecimal.
-fn differs(word: &str) -> bool {
-    word.chars().any(|c| c.is_ascii_digit())
-        || (word.len() >= 8 && word.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    out
 }
 
 /// FNV-1a with 64 bits: the same on every machine and in every version.
@@ -119,7 +190,7 @@ mod tests {
 
     fn check_same(one: &str, two: &str) {
         let failure = Failure::of(Cause::ApiError);
-        assert_eq!(skeleton(telling_line(one)), skeleton(telling_line(two)));
+        assert_eq!(skeleton(one), skeleton(two));
         assert_eq!(fingerprint(&failure, one), fingerprint(&failure, two));
     }
 

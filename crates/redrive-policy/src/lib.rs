@@ -54,7 +54,7 @@ pub use escalation::{
     MAX_LOG_LINES, ReasonType, RetryAttempt,
 };
 pub use failure::{Code, Details, Failure, Report, RuleId, Verdict, Words};
-pub use fingerprint::fingerprint;
+pub use fingerprint::{fingerprint, skeleton};
 pub use hint::Hint;
 pub use jitter::{Factor, Jitter};
 pub use known_secrets::{KnownSecrets, redact_json};

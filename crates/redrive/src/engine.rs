@@ -23,6 +23,7 @@ mod handler;
 mod http_call;
 mod inline;
 mod maintenance;
+mod metrics;
 mod overrides;
 mod policies;
 mod redrive;
@@ -53,8 +54,9 @@ pub use batch::{BatchContext, Item, ItemAnswer};
 pub use builder::{EngineBuilder, Retention};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use context::Context;
+pub use dead_letter::{BadLine, Discard, JobSettings, LetterLine, LettersImported, Work};
 pub use enqueue::JobBuilder;
-pub use error::EngineError;
+pub use error::{EngineError, RuleProblem};
 pub use events::{Emit, EmitWithRetry, ImportOptions, Imported};
 #[cfg(feature = "exec")]
 pub use exec::CommandExecutor;
@@ -65,6 +67,11 @@ pub use handler::Reply;
 pub use http_call::HttpExecutor;
 pub use inline::InlineRetry;
 pub use maintenance::Maintained;
+pub use maintenance::recover::check_recovery_rule;
+pub use metrics::{
+    AutomaticRetry, Hour, LetterCounts, MetricsReport, Rates, Recovery, RetryCounts, Spread, Totals,
+    TypeCount,
+};
 pub use overrides::{overrides_from_json, overrides_to_json};
 pub use redrive::{
     Canary, EndedWhy, MOST_IDS, RedrivePlan, RedrivePreview, RedriveRequest, RedriveRun, RetryNow, Tally,

@@ -5,9 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use redrive_policy::Cause;
+use redrive_store::filter::{EventField, Filter, LetterField};
 use redrive_store::{EventStatus, JobId};
 
-use super::value::{self, JobRef, Since};
+use super::filter;
+use super::id::{self, IdArg, LetterPlace};
+use super::operate::DeskCommand;
+use super::value::{self, Since};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct EventsArgs {
@@ -29,6 +33,8 @@ pub(crate) struct EventsArgs {
     pub(crate) tag: Vec<String>,
     #[arg(long, value_name = "N", value_parser = value::limit, allow_hyphen_values = true)]
     pub(crate) limit: Option<u32>,
+    #[arg(long = "where", id = "where", value_name = "FILTER", value_parser = filter::events)]
+    pub(crate) filter: Option<Filter<EventField>>,
 }
 
 /// Which dead letters to list. These flags stand behind `dlq` as well as behind `dlq list`.
@@ -44,6 +50,12 @@ pub(crate) struct DlqListArgs {
     pub(crate) caller_id: Option<String>,
     #[arg(long)]
     pub(crate) with_payload: bool,
+    #[arg(long = "where", id = "where", value_name = "FILTER", value_parser = filter::letters)]
+    pub(crate) filter: Option<Filter<LetterField>>,
+    #[arg(long, value_name = "ID", value_parser = id::letter_place)]
+    pub(crate) after: Option<LetterPlace>,
+    #[arg(long, value_name = "FINGERPRINT")]
+    pub(crate) group: Option<String>,
 }
 
 impl DlqListArgs {
@@ -55,6 +67,9 @@ impl DlqListArgs {
             cause: self.cause.or(before.cause),
             caller_id: self.caller_id.or(before.caller_id),
             with_payload: self.with_payload || before.with_payload,
+            filter: self.filter.or(before.filter),
+            after: self.after.or(before.after),
+            group: self.group.or(before.group),
         }
     }
 }
@@ -62,18 +77,28 @@ impl DlqListArgs {
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum DlqCommand {
     List(DlqListArgs),
-    Show {
-        #[arg(value_name = "ID", value_parser = value::job_ref)]
-        id: JobRef,
-        #[arg(long)]
-        with_payload: bool,
-    },
+    Show(ShowArgs),
+    #[command(flatten)]
+    Desk(DeskCommand),
+}
+
+/// One letter, or the group that it belongs to.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    #[arg(value_name = "ID", value_parser = id::id, required_unless_present = "group", conflicts_with = "group")]
+    pub(crate) id: Option<IdArg>,
+    #[arg(long, value_name = "FINGERPRINT")]
+    pub(crate) group: Option<String>,
+    #[arg(long, conflicts_with = "group")]
+    pub(crate) versions: bool,
+    #[arg(long)]
+    pub(crate) with_payload: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RetryArgs {
-    #[arg(value_name = "ID", value_parser = value::job_ref)]
-    pub(crate) id: JobRef,
+    #[arg(value_name = "ID", value_parser = id::id)]
+    pub(crate) id: IdArg,
     #[arg(long, short)]
     pub(crate) yes: bool,
 }

@@ -1,20 +1,23 @@
 //! `redrive`: which letters go back, how fast, and what to do with redrives that are under way.
 
 use redrive_store::RunId;
+use redrive_store::filter::{Filter, LetterField};
 
-use super::value::{self, JobRef};
+use super::filter;
+use super::id::{self, IdArg};
+use super::value;
 
 // Each flag is its own switch; together they are no state machine.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
 pub(crate) struct RedriveArgs {
-    #[arg(value_name = "ID", value_parser = value::job_ref)]
+    #[arg(value_name = "ID", value_parser = id::id)]
     #[arg(required_unless_present_any = ["group", "filter", "all", "runs", "resume", "cancel"])]
-    pub(crate) ids: Vec<JobRef>,
+    pub(crate) ids: Vec<IdArg>,
     #[arg(long, value_name = "FINGERPRINT", conflicts_with_all = ["ids", "filter", "all"])]
     pub(crate) group: Option<String>,
-    #[arg(long = "where", value_name = "FILTER", conflicts_with_all = ["ids", "all"])]
-    pub(crate) filter: Option<String>,
+    #[arg(long = "where", value_name = "FILTER", value_parser = filter::letters, conflicts_with_all = ["ids", "all"])]
+    pub(crate) filter: Option<Filter<LetterField>>,
     #[arg(long, conflicts_with = "ids")]
     pub(crate) all: bool,
     #[arg(long)]

@@ -31,7 +31,9 @@ pub(super) fn run(args: &EventsArgs, stage: &mut Stage<'_>) -> Result<Exit, Trou
     let limit = args.limit.unwrap_or(if args.follow { BEFORE_FOLLOWING } else { DEFAULT_LIMIT });
     let before = args.follow.then_some(EventSeq(seen.0.saturating_add(1)));
     let newest = EventFilter { order: Order::NewestFirst, before, ..filter.clone() };
-    let mut events = opened.wait(opened.store.events(newest, limit))?;
+    let looker = opened.looker()?;
+    let mut search = looker.search_events(newest, args.filter.clone());
+    let mut events = opened.runtime.block_on(search.next(limit))?;
     events.reverse();
     let mut teller = Teller::new(stage);
     teller.tell(&events, stage)?;
@@ -49,7 +51,8 @@ pub(super) fn run(args: &EventsArgs, stage: &mut Stage<'_>) -> Result<Exit, Trou
             // No further than the stream is complete: others may be writing behind it.
             let before = Some(EventSeq(last.0.saturating_add(1)));
             let next = EventFilter { order: Order::OldestFirst, after: Some(seen), before, ..filter.clone() };
-            let events = opened.wait(opened.store.events(next, PAGE))?;
+            let events =
+                opened.runtime.block_on(looker.search_events(next, args.filter.clone()).next(PAGE))?;
             teller.tell(&events, stage)?;
             let newest = events.last().map_or(seen, |event| event.seq);
             let full = u32::try_from(events.len()).is_ok_and(|len| len >= PAGE);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive::engine::{Engine, Named};
+use redrive::engine::{Engine, ManualClock, Named};
 use redrive_policy::Config;
 use redrive_store::{
     Event, Group, JobRecord, KeyRing, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, StoreError,
@@ -73,6 +73,29 @@ pub(super) fn if_there(stage: &mut Stage<'_>) -> Result<Option<Opened>, Trouble>
 }
 
 fn open(place: &StorePlace, when_missing: WhenMissing, stage: &Stage<'_>) -> Result<Opened, Trouble> {
+    let keys = stage.settings.keys(&stage.cwd)?;
+    // Whoever only looks wants to know now; work outlasts a restart.
+    let patience = if when_missing == WhenMissing::Make { WAIT_TO_WRITE } else { WAIT_TO_READ };
+    open_within(place, when_missing, keys, patience, Timestamp::from_system(stage.now))
+}
+
+/// The store for a glance, by a shell that completes a word: nothing is made, and nobody waits.
+pub(super) fn to_glance(
+    place: &StorePlace,
+    keys: Option<KeyRing>,
+    patience: Duration,
+    now: Timestamp,
+) -> Result<Opened, Trouble> {
+    open_within(place, WhenMissing::Refuse, keys, patience, now)
+}
+
+fn open_within(
+    place: &StorePlace,
+    when_missing: WhenMissing,
+    keys: Option<KeyRing>,
+    patience: Duration,
+    now: Timestamp,
+) -> Result<Opened, Trouble> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("redrive")
@@ -80,9 +103,6 @@ fn open(place: &StorePlace, when_missing: WhenMissing, stage: &Stage<'_>) -> Res
         .build()
         .map_err(Trouble::NoRuntime)?;
     let (create, encrypt) = (when_missing == WhenMissing::Make, when_missing == WhenMissing::Encrypt);
-    // Whoever only looks wants to know now; work outlasts a restart.
-    let patience = if create { WAIT_TO_WRITE } else { WAIT_TO_READ };
-    let keys = stage.settings.keys(&stage.cwd)?;
     let store: Arc<dyn Store> = match place {
         StorePlace::File(path) => Arc::new(open_file(path, create, encrypt, keys)?),
         StorePlace::Postgres(url) => {
@@ -100,7 +120,7 @@ fn open(place: &StorePlace, when_missing: WhenMissing, stage: &Stage<'_>) -> Res
             })?)
         }
     };
-    Ok(Opened { store, runtime, now: Timestamp::from_system(stage.now) })
+    Ok(Opened { store, runtime, now })
 }
 
 fn open_file(path: &Path, create: bool, encrypt: bool, keys: Option<KeyRing>) -> Result<Sqlite, Trouble> {
@@ -132,12 +152,24 @@ impl Opened {
         let unknown = || Trouble::NoJob { id: id.to_string(), store: self.store.location() };
         let job = match id {
             JobRef::Job(job) => *job,
-            JobRef::Event(event) => {
-                let event = self.wait(self.store.event(event.clone()))?;
-                event.and_then(|event| event.job).ok_or_else(unknown)?
-            }
+            JobRef::Event(event) => self.event(event)?.and_then(|event| event.job).ok_or_else(unknown)?,
         };
         self.wait(self.store.job(job))?.ok_or_else(unknown)
+    }
+
+    /// The event that a person means, by its id or by the beginning of one that no other shares.
+    pub(super) fn event(&self, written: &str) -> Result<Option<Event>, Trouble> {
+        match self.runtime.block_on(self.looker()?.event_named(written))? {
+            Named::One(event) => Ok(Some(*event)),
+            Named::Nothing => Ok(None),
+            Named::Several(named) => Err(Trouble::Ambiguous { written: written.to_owned(), named }),
+        }
+    }
+
+    /// An engine for looking around, which no configuration has a say in.
+    pub(super) fn looker(&self) -> Result<Engine, Trouble> {
+        let clock = Arc::new(ManualClock::at(self.now));
+        Ok(Engine::builder(Arc::clone(&self.store)).clock(clock).build()?)
     }
 
     /// The one group whose fingerprint begins so.

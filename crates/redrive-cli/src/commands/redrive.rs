@@ -5,8 +5,8 @@ use redrive::engine::{Canary, Engine, RedriveRequest, Which};
 use redrive_store::{Redriven, RunId};
 
 use super::opened::{self, Opened};
-use super::{ask, redrive_watch, shown};
-use crate::args::RedriveArgs;
+use super::{ask, ids, redrive_watch, shown};
+use crate::args::{JobRef, RedriveArgs};
 use crate::settings::Form;
 use crate::text::{say, text};
 use crate::trouble::Trouble;
@@ -33,8 +33,9 @@ pub(super) fn run(args: &RedriveArgs, stage: &mut Stage<'_>) -> Result<Exit, Tro
         return cancel(id, args, &opened, &engine, stage);
     }
     let plain = !args.canary && args.rate.is_none() && args.limit.is_none() && !args.dry_run && !args.detach;
-    if !args.ids.is_empty() && plain {
-        let view = RedrivenView::new(some(args, &opened, &engine)?);
+    let ids = if args.ids.is_empty() { Vec::new() } else { ids::given(&args.ids, stage)? };
+    if !ids.is_empty() && plain {
+        let view = RedrivenView::new(some(&ids, &opened, &engine)?);
         let exit = match (view.redriven, view.failed) {
             (_, 0) => Exit::Done,
             (0, _) => Exit::Nothing,
@@ -42,12 +43,13 @@ pub(super) fn run(args: &RedriveArgs, stage: &mut Stage<'_>) -> Result<Exit, Tro
         };
         return shown(&view, exit, stage);
     }
-    many(args, &opened, &engine, stage)
+    many(args, &ids, &opened, &engine, stage)
 }
 
 /// Shows what would be done, asks, and does it as a run.
 fn many(
     args: &RedriveArgs,
+    ids: &[JobRef],
     opened: &Opened,
     engine: &Engine,
     stage: &mut Stage<'_>,
@@ -60,7 +62,7 @@ fn many(
         rate: args.rate,
         limit: args.limit,
         canary,
-        ..RedriveRequest::new(which(args, opened, engine)?)
+        ..RedriveRequest::new(which(args, ids, opened, engine)?)
     };
     let preview = opened.runtime.block_on(engine.preview_redrive(&request))?;
     if preview.count == 0 {
@@ -83,7 +85,7 @@ fn many(
             let page = render::page(&view.blocks(stage.settings.reader()), stage);
             stage.talk.page(&page);
         }
-        if !ask(&what, "redrive.go-on", "redrive redrive", stage)? {
+        if !ask(&what, "redrive.go-on", &typed(args), stage)? {
             stage.talk.note(&say(stage.settings.lang, "ask.cancelled"));
             return Ok(Exit::Done);
         }
@@ -96,24 +98,35 @@ fn many(
     redrive_watch::watch(id, opened, engine, stage)
 }
 
+/// The command as it was typed, as far as it says which letters.
+fn typed(args: &RedriveArgs) -> String {
+    let which = match (&args.group, &args.filter, args.all) {
+        (Some(group), ..) => format!("--group {group}"),
+        (None, Some(_), _) => "--where …".to_owned(),
+        (None, None, true) => "--all".to_owned(),
+        (None, None, false) => "ID…".to_owned(),
+    };
+    format!("redrive redrive {which}{}", if args.canary { " --canary" } else { "" })
+}
+
 /// Which letters are meant.
-fn which(args: &RedriveArgs, opened: &Opened, engine: &Engine) -> Result<Which, Trouble> {
+fn which(args: &RedriveArgs, ids: &[JobRef], opened: &Opened, engine: &Engine) -> Result<Which, Trouble> {
     if let Some(prefix) = &args.group {
         return Ok(Which::Group(opened.group(prefix, engine)?.fingerprint));
     }
     if let Some(filter) = &args.filter {
-        return Ok(Which::Where(filter.clone()));
+        return Ok(Which::Where(filter.to_string()));
     }
     if args.all {
         return Ok(Which::All);
     }
-    let ids = args.ids.iter().map(|id| opened.job(id).map(|record| record.id)).collect::<Result<_, _>>()?;
+    let ids = ids.iter().map(|id| opened.job(id).map(|record| record.id)).collect::<Result<_, _>>()?;
     Ok(Which::Ids(ids))
 }
 
-fn some(args: &RedriveArgs, opened: &Opened, engine: &Engine) -> Result<Vec<RedrivenItem>, Trouble> {
-    let mut items = Vec::with_capacity(args.ids.len());
-    for id in &args.ids {
+fn some(ids: &[JobRef], opened: &Opened, engine: &Engine) -> Result<Vec<RedrivenItem>, Trouble> {
+    let mut items = Vec::with_capacity(ids.len());
+    for id in ids {
         let record = match opened.job(id) {
             Ok(record) => record,
             Err(Trouble::NoJob { id, .. }) => {

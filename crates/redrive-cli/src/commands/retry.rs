@@ -3,18 +3,22 @@
 use redrive::engine::RetryNow;
 
 use super::{confirm, opened};
-use crate::args::RetryArgs;
+use crate::args::JobRef;
 use crate::text::text;
 use crate::trouble::Trouble;
 use crate::view::redriven::{RedriveResult, RedrivenItem, RedrivenView};
 use crate::{Exit, Stage};
 
-pub(super) fn run(args: &RetryArgs, stage: &mut Stage<'_>) -> Result<(Option<RedrivenView>, Exit), Trouble> {
+pub(super) fn run(
+    id: &JobRef,
+    yes: bool,
+    stage: &mut Stage<'_>,
+) -> Result<(Option<RedrivenView>, Exit), Trouble> {
     let config = stage.settings.config()?;
     let opened = opened::to_read(stage)?;
     let engine = opened.engine(&config, stage)?;
-    let id = opened.job(&args.id)?.id;
-    let mut came = opened.runtime.block_on(engine.retry_now(id, args.yes))?;
+    let id = opened.job(id)?.id;
+    let mut came = opened.runtime.block_on(engine.retry_now(id, yes))?;
     if let RetryNow::Permanent { cause, .. } = &came {
         // What a retry alone does not heal is put back only by somebody who means it.
         let what = text(stage.settings.lang, "ask.permanent", &[("id", &id), ("cause", &cause.name())]);

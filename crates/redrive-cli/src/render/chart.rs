@@ -71,7 +71,8 @@ pub(super) fn shares(shares: &[Share], columns: usize, colour: bool) -> String {
     let widest = |texts: &[String]| texts.iter().map(|text| width(text)).max().unwrap_or(0);
     let (label, count, part) = (widest(&labels), widest(&counts), widest(&percents));
     let room = columns.saturating_sub(label + count + part + 6).clamp(4, LONGEST_BAR);
-    let scale = shares.iter().map(|share| share.value).max().unwrap_or(0);
+    // A part of a whole is drawn as such; numbers without a whole are compared with the largest.
+    let scale = shares.iter().map(|share| share.value.max(share.of)).max().unwrap_or(0);
     let lines = shares.iter().enumerate().map(|(i, share)| {
         let line = format!(
             "{}  {}  {}  {}",

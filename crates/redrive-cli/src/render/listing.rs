@@ -104,7 +104,7 @@ pub(super) fn borderless(listing: &Listing, colour: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::Column;
+    use crate::view::block::Column;
 
     fn listing() -> Listing {
         let row = |id: &str, error: &str, queue: &str, seen: &str| {

@@ -33,6 +33,9 @@ pub(super) fn page(blocks: &[Block]) -> String {
             Block::Table(table) => out.push_str(&rows(table)),
             Block::Listing(listing) => out.push_str(&rows(&table_of(listing))),
             Block::Panel(panel) => {
+                if !out.is_empty() {
+                    out.push('\n');
+                }
                 let note = panel.note.as_ref().map(|note| format!(" ({})", ascii(&note.text)));
                 out.push_str(&format!("{}{}\n", ascii(&panel.title.text), note.unwrap_or_default()));
                 out.push_str(page(&panel.body).trim_end_matches('\n'));
@@ -48,7 +51,14 @@ pub(super) fn page(blocks: &[Block]) -> String {
             Block::Progress(progress) => out.push_str(&progress_line(progress)),
             Block::Sparks(sparks) => out.push_str(&lines(sparks, spark_line)),
             Block::Beside(left, right) => {
-                out.push_str(&page(left));
+                let left = page(left);
+                if !(out.is_empty() || left.is_empty()) {
+                    out.push('\n');
+                }
+                out.push_str(&left);
+                if !(out.is_empty() || right.is_empty()) {
+                    out.push('\n');
+                }
                 out.push_str(page(right).trim_end_matches('\n'));
             }
             Block::Bars(bars) => out.push_str(&rows(&curve(bars))),

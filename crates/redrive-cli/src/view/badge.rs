@@ -2,6 +2,7 @@
 //! green is over.
 
 use redrive_policy::Lang;
+use redrive_store::GroupState;
 
 use super::{Span, Tone};
 use crate::text::say;
@@ -21,6 +22,16 @@ pub(crate) enum Badge {
 }
 
 impl Badge {
+    /// The badge of a group.
+    pub(crate) const fn of_group(state: GroupState) -> Badge {
+        match state {
+            GroupState::Open => Badge::Open,
+            GroupState::Acknowledged => Badge::Acknowledged,
+            GroupState::Resolved => Badge::Resolved,
+            GroupState::Regressed => Badge::Regressed,
+        }
+    }
+
     /// The badge of a state that the store calls by this name.
     pub(crate) fn named(name: &str) -> Option<Badge> {
         Some(match name {

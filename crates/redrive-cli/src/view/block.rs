@@ -74,7 +74,7 @@ impl Panel {
     }
 }
 
-/// One part of a whole, drawn as a bar. The longest bar of a block fills the room.
+/// One part of a whole, drawn as a bar. The whole fills the room; without one, the largest part does.
 #[derive(Debug, Clone)]
 pub(crate) struct Share {
     pub(crate) label: String,

@@ -95,7 +95,7 @@ impl LetterView {
 }
 
 /// JSON stays JSON, text stays text; other bytes are a text with what is no UTF-8 replaced.
-fn payload(bytes: &[u8]) -> Value {
+pub(super) fn payload(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes)
         .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(bytes).into_owned()))
 }
@@ -105,12 +105,14 @@ fn payload(bytes: &[u8]) -> Value {
 pub(crate) struct DeadLettersView {
     pub(crate) schema: &'static str,
     pub(crate) items: Vec<LetterView>,
+    /// The place of the last one, if there are more behind it: `--after` takes it.
+    pub(crate) next: Option<String>,
+    /// Only letters whose class is transient.
+    #[serde(skip)]
+    pub(crate) candidates_only: bool,
     /// How long ago is counted from here.
     #[serde(skip)]
     pub(crate) now: Timestamp,
-    /// Whether the list ends because of its limit.
-    #[serde(skip)]
-    pub(crate) more: bool,
 }
 
 impl DeadLettersView {
@@ -158,14 +160,16 @@ impl Page for DeadLettersView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
         let lang = reader.lang;
         if self.items.is_empty() {
-            return vec![Block::Text(vec![Span::new(say(lang, "letter.none"), Tone::Good)])];
+            let key = if self.candidates_only { "candidates.none" } else { "letter.none" };
+            return vec![Block::Text(vec![Span::new(say(lang, key), Tone::Good)])];
         }
         let mut blocks = vec![Block::Table(self.table(reader))];
-        if self.more {
+        if self.next.is_some() {
             let more = text(lang, "letter.more", &[("n", &self.items.len())]);
             blocks.push(Block::Text(vec![Span::new(more, Tone::Dim)]));
         }
-        blocks.push(Block::Text(vec![Span::new(say(lang, "letter.next"), Tone::Dim)]));
+        let next = if self.candidates_only { "candidates.next" } else { "letter.next" };
+        blocks.push(Block::Text(vec![Span::new(say(lang, next), Tone::Dim)]));
         blocks
     }
 }

@@ -75,6 +75,11 @@ impl RunLine {
         }
     }
 
+    /// Who wanted it.
+    fn by(&self, lang: Lang) -> String {
+        if self.wanted_by == "person" { say(lang, "redrive.by-person") } else { self.wanted_by.clone() }
+    }
+
     /// How the first attempts went, if somebody looks at them.
     fn tally(&self, lang: Lang) -> Option<String> {
         let canary = self.canary.as_ref()?;
@@ -215,7 +220,7 @@ impl Page for RedriveRunsView {
                 Span::plain(format!("{}/{}", run.moved, run.total)),
                 Span::plain(run.skipped.to_string()),
                 Span::new(moment::when(run.created_at, self.now, reader), Tone::Dim),
-                Span::plain(run.wanted_by.clone()),
+                Span::plain(run.by(lang)),
                 Span::plain(run.takes(lang)),
             ]
         };

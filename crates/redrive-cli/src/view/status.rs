@@ -1,14 +1,25 @@
-//! How things stand: what is dead, what failed, what waits, queue by queue.
+//! The one screen: what is failing and why, what waits, queue by queue, and what to type next.
+//!
+//! Whoever is woken at night reads it from the top: how it stands, how much of it, which errors, which causes, which
+//! queues. When all is well it says so and stops.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use redrive_policy::Cause;
-use redrive_store::{LaneCounts, StoreStatus, Timestamp};
+use redrive_policy::{Cause, Class, skeleton};
+use redrive_store::{Group, GroupState, LaneCounts, StoreStatus, Timestamp};
 use serde::Serialize;
 
-use super::moment::rough;
-use super::{Align, Block, Page, Reader, Span, Table, Tone};
+use super::badge::Badge;
+use super::block::{Column, Listing, Panel, Share};
+use super::moment::{rough, when};
+use super::{Block, Page, Reader, Span, Tone};
 use crate::text::{say, text};
+
+/// How many groups the screen shows; the others are counted.
+const GROUPS_SHOWN: usize = 5;
+/// What finds a group again, of its fingerprint.
+const SHORT: usize = 8;
 
 /// The whole store. JSON: the contract `redrive/status.v1`.
 #[derive(Debug, Serialize)]
@@ -19,9 +30,51 @@ pub(crate) struct StatusView {
     retry_candidates: u64,
     by_cause: BTreeMap<Cause, u64>,
     queues: Vec<LaneView>,
-    /// Workers that are present; nobody but a person asks.
-    #[serde(skip)]
+    /// Those that wait for somebody, the largest first.
+    groups: Vec<GroupLine>,
     workers: u64,
+    /// Where the store is; nobody but a person asks.
+    #[serde(skip)]
+    location: String,
+    #[serde(skip)]
+    now: Timestamp,
+}
+
+/// One group of dead letters.
+#[derive(Debug, Serialize)]
+pub(crate) struct GroupLine {
+    fingerprint: String,
+    count: i64,
+    cause: Cause,
+    sample: String,
+    state: GroupState,
+    first_seen: Timestamp,
+    last_seen: Timestamp,
+}
+
+impl From<Group> for GroupLine {
+    fn from(group: Group) -> GroupLine {
+        GroupLine {
+            fingerprint: group.fingerprint,
+            count: group.counts.letters,
+            cause: group.cause,
+            sample: group.sample,
+            state: group.state,
+            first_seen: group.first_seen,
+            last_seen: group.last_seen,
+        }
+    }
+}
+
+impl GroupLine {
+    /// What its letters have in common; where that is nothing, the error's type says more.
+    fn title(&self) -> String {
+        skeleton(&self.sample)
+    }
+
+    fn short(&self) -> &str {
+        self.fingerprint.get(..SHORT).unwrap_or(&self.fingerprint)
+    }
 }
 
 /// The jobs of one kind in one queue.
@@ -59,7 +112,12 @@ impl LaneView {
 }
 
 impl StatusView {
-    pub(crate) fn new(status: StoreStatus, now: Timestamp) -> StatusView {
+    pub(crate) fn new(
+        status: StoreStatus,
+        groups: Vec<Group>,
+        location: String,
+        now: Timestamp,
+    ) -> StatusView {
         StatusView {
             schema: "redrive/status.v1",
             failed_events: status.failed_events,
@@ -67,23 +125,94 @@ impl StatusView {
             retry_candidates: status.retry_candidates,
             by_cause: status.by_cause.into_iter().filter(|(_, letters)| *letters > 0).collect(),
             queues: status.lanes.iter().map(|lane| LaneView::of(lane, now)).collect(),
+            groups: groups.into_iter().map(GroupLine::from).collect(),
             workers: status.workers,
+            location,
+            now,
         }
+    }
+
+    fn is_healthy(&self) -> bool {
+        self.dead_letter_queue == 0 && self.failed_events == 0
+    }
+
+    /// Jobs that are due while nobody is there to do them.
+    fn stranded(&self) -> u64 {
+        if self.workers > 0 { 0 } else { self.queues.iter().map(|lane| lane.ready).sum() }
     }
 
     fn verdict(&self, reader: Reader) -> Span {
         match (self.dead_letter_queue, self.failed_events) {
             (0, 0) => Span::new(say(reader.lang, "status.healthy"), Tone::Good),
             (0, failed) => Span::new(text(reader.lang, "status.failures", &[("n", &failed)]), Tone::Warn),
-            (dead, _) => Span::new(text(reader.lang, "status.letters", &[("n", &dead)]), Tone::Bad),
+            (dead, _) => Span::new(text(reader.lang, "status.letters", &[("n", &dead)]), Tone::Alarm),
         }
     }
 
-    fn queue_table(&self, reader: Reader) -> Table {
-        let columns = ["queue", "kind", "ready", "scheduled", "leased", "dead", "succeeded", "oldest"];
+    fn counts(&self, reader: Reader) -> Block {
+        let count = |n: u64, key: &str, tone: Tone| {
+            let tone = if n == 0 { Tone::Good } else { tone };
+            (Span::new(n.to_string(), tone), say(reader.lang, key))
+        };
+        let workers = Span::new(self.workers.to_string(), Tone::Strong);
+        Block::Tally(vec![
+            count(self.failed_events, "status.failed-events", Tone::Warn),
+            count(self.dead_letter_queue, "status.dead-letters", Tone::Alarm),
+            count(self.retry_candidates, "status.retry-candidates", Tone::Warn),
+            (workers, say(reader.lang, "status.workers")),
+        ])
+    }
+
+    fn groups_panel(&self, reader: Reader) -> Panel {
+        let lang = reader.lang;
+        let name = |key: &str| say(lang, &format!("status.{key}"));
+        let row = |group: &GroupLine| {
+            vec![
+                Span::new(group.count.to_string(), Tone::Strong),
+                Badge::of_group(group.state).span(lang),
+                Span::plain(group.cause.name()),
+                Span::plain(group.title()),
+                Span::new(when(group.last_seen, self.now, reader), Tone::Dim),
+                Span::new(group.short(), Tone::Dim),
+            ]
+        };
+        let listing = Listing {
+            columns: vec![
+                Column::right(name("count")),
+                Column::left(name("state")),
+                Column::left(name("cause")).rank(2),
+                Column::left(name("error")).cut_to(24),
+                Column::right(name("last-seen")).rank(1),
+                Column::left(name("group")),
+            ],
+            rows: self.groups.iter().take(GROUPS_SHOWN).map(row).collect(),
+        };
+        let more = self.groups.len() > GROUPS_SHOWN;
+        let count = if more { format!("{GROUPS_SHOWN}+") } else { self.groups.len().to_string() };
+        let note = text(lang, "status.group-count", &[("n", &count)]);
+        Panel::new(name("failing"), vec![Block::Listing(listing)]).note(Span::new(note, Tone::Dim))
+    }
+
+    fn causes_panel(&self, reader: Reader) -> Option<Panel> {
+        let mut causes: Vec<(&Cause, &u64)> = self.by_cause.iter().collect();
+        // The largest first; equal ones in the order of their names' table.
+        causes.sort_by_key(|(_, letters)| std::cmp::Reverse(**letters));
+        let share = |(cause, letters): &(&Cause, &u64)| Share {
+            label: cause.name().to_owned(),
+            value: **letters,
+            of: self.dead_letter_queue,
+            tone: if cause.class() == Class::Transient { Tone::Warn } else { Tone::Bad },
+        };
+        let shares: Vec<Share> = causes.iter().map(share).collect();
+        let title = say(reader.lang, "status.by-cause");
+        (!shares.is_empty()).then(|| Panel::new(title, vec![Block::Shares(shares)]))
+    }
+
+    fn queues_panel(&self, reader: Reader) -> Option<Panel> {
+        let name = |key: &str| say(reader.lang, &format!("status.{key}"));
         let number = |n: u64, tone: Tone| Span::new(n.to_string(), if n == 0 { Tone::Dim } else { tone });
         let row = |lane: &LaneView| {
-            let oldest = lane.oldest_due_age_ms.map(|ms| rough(std::time::Duration::from_millis(ms)));
+            let oldest = lane.oldest_due_age_ms.map(|ms| rough(Duration::from_millis(ms)));
             vec![
                 Span::new(lane.queue.clone(), Tone::Strong),
                 Span::plain(lane.kind.clone()),
@@ -95,53 +224,68 @@ impl StatusView {
                 Span::plain(oldest.unwrap_or_else(|| "-".to_owned())),
             ]
         };
-        let align = |i: usize| if i < 2 { Align::Left } else { Align::Right };
-        Table {
-            columns: columns
-                .iter()
-                .enumerate()
-                .map(|(i, key)| (say(reader.lang, &format!("status.{key}")), align(i)))
-                .collect(),
+        let listing = Listing {
+            columns: vec![
+                Column::left(name("queue")).cut_to(12),
+                Column::left(name("kind")).cut_to(8).rank(5),
+                Column::right(name("ready")),
+                Column::right(name("scheduled")).rank(2),
+                Column::right(name("leased")).rank(1),
+                Column::right(name("dead")),
+                Column::right(name("succeeded")).rank(4),
+                Column::right(name("oldest")).rank(3),
+            ],
             rows: self.queues.iter().map(row).collect(),
-        }
+        };
+        (!self.queues.is_empty()).then(|| Panel::new(name("queues"), vec![Block::Listing(listing)]))
+    }
+
+    /// What fits what is there.
+    fn next(&self, reader: Reader) -> Option<Block> {
+        let key = match (self.stranded(), self.dead_letter_queue, self.failed_events, self.groups.first()) {
+            (1.., ..) => "status.next-work",
+            (0, 1.., _, Some(_)) => "status.next-group",
+            (0, 1.., _, None) => "status.next",
+            (0, 0, 1.., _) => "status.next-failed",
+            (0, 0, 0, _) => return None,
+        };
+        let group = self.groups.first().map(|group| group.short().to_owned()).unwrap_or_default();
+        let commands = match key {
+            "status.next-group" => text(reader.lang, key, &[("group", &group)]),
+            _ => say(reader.lang, key),
+        };
+        Some(Block::Text(vec![Span::new(commands, Tone::Strong)]))
     }
 }
 
 impl Page for StatusView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
-        let lang = reader.lang;
-        let count = |n: u64, tone: Tone| Span::new(n.to_string(), if n == 0 { Tone::Good } else { tone });
-        let mut blocks = vec![
-            Block::Text(vec![self.verdict(reader)]),
-            Block::Gap,
-            Block::Fields(vec![
-                (say(lang, "status.failed-events"), count(self.failed_events, Tone::Warn)),
-                (say(lang, "status.dead-letters"), count(self.dead_letter_queue, Tone::Bad)),
-                (say(lang, "status.retry-candidates"), count(self.retry_candidates, Tone::Warn)),
-                (say(lang, "status.workers"), Span::plain(self.workers.to_string())),
-            ]),
-        ];
-        if !self.by_cause.is_empty() {
-            let fields = self
-                .by_cause
-                .iter()
-                .map(|(cause, letters)| (cause.name().to_owned(), Span::plain(letters.to_string())));
-            blocks.extend([
-                Block::Gap,
-                Block::Heading(say(lang, "status.by-cause")),
-                Block::Fields(fields.collect()),
-            ]);
+        let title =
+            vec![Span::new("redrive", Tone::Heading), Span::new(format!("  {}", self.location), Tone::Dim)];
+        let mut blocks = if self.location.is_empty() { Vec::new() } else { vec![Block::Text(title)] };
+        blocks.push(Block::Text(vec![self.verdict(reader)]));
+        let stranded = self.stranded();
+        if stranded > 0 {
+            let line = text(reader.lang, "status.stranded", &[("n", &stranded)]);
+            blocks.push(Block::Text(vec![Span::new(line, Tone::Warn)]));
         }
-        if !self.queues.is_empty() {
-            blocks.extend([
-                Block::Gap,
-                Block::Heading(say(lang, "status.queues")),
-                Block::Table(self.queue_table(reader)),
-            ]);
+        let panel = |panel: Panel| vec![Block::Panel(panel)];
+        if self.is_healthy() {
+            blocks.extend(self.queues_panel(reader).map(Block::Panel));
+        } else {
+            let now = Panel::new(say(reader.lang, "status.now"), vec![self.counts(reader)]);
+            let alarmed = self.dead_letter_queue > 0;
+            blocks.push(Block::Panel(if alarmed { now.border(Tone::Bad) } else { now }));
+            if !self.groups.is_empty() {
+                blocks.push(Block::Panel(self.groups_panel(reader)));
+            }
+            let causes = self.causes_panel(reader).map(panel).unwrap_or_default();
+            let queues = self.queues_panel(reader).map(panel).unwrap_or_default();
+            if !(causes.is_empty() && queues.is_empty()) {
+                blocks.push(Block::Beside(causes, queues));
+            }
         }
-        if self.dead_letter_queue > 0 {
-            blocks.push(Block::Text(vec![Span::new(say(lang, "status.next"), Tone::Dim)]));
-        }
+        blocks.extend(self.next(reader));
         blocks
     }
 }

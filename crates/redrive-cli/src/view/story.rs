@@ -29,6 +29,8 @@ pub(crate) struct Attempt {
     error_type: Option<String>,
     error_message: Option<String>,
     exit_code: Option<i32>,
+    http_status: Option<u64>,
+    code: Option<String>,
     latency_ms: Option<u64>,
     decision: Option<StoredDecision>,
 }
@@ -63,9 +65,27 @@ impl Attempt {
             error_type: event.error_info.as_ref().map(|error| error.error_type.clone()),
             error_message: event.error_info.as_ref().map(|error| error.error_message.clone()),
             exit_code: event.exit_code,
+            http_status: event.data.get("http_status").and_then(serde_json::Value::as_u64),
+            code: word("code"),
             latency_ms: event.latency_ms,
             decision,
         }
+    }
+
+    /// What it was recognised by besides its words: `HTTP 503 · code ETIMEDOUT`.
+    fn signals(&self, lang: Lang) -> Option<String> {
+        let status = self.http_status.map(|status| format!("HTTP {status}"));
+        let code = self.code.as_ref().map(|code| text(lang, "story.code", &[("code", code)]));
+        let parts: Vec<String> = [status, self.exit(lang), code].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join(" · "))
+    }
+
+    /// Which policy decided, in which version.
+    fn policy(&self, lang: Lang) -> Option<String> {
+        let decision = self.decision.as_ref().filter(|decision| !decision.policy_version.is_empty())?;
+        let values: [(&str, &dyn std::fmt::Display); 2] =
+            [("policy", &decision.record.policy), ("version", &decision.policy_version)];
+        Some(text(lang, "story.policy", &values))
     }
 
     /// The decision in that language.
@@ -369,9 +389,9 @@ fn why(attempt: &Attempt, event: &Event, reader: Reader) -> Vec<Block> {
     let chars = if reader.verbose { MESSAGE_CHARS * 4 } else { MESSAGE_CHARS };
     let message = attempt.error_message.as_deref().unwrap_or_default();
     let message = beginning(own_words(message, attempt.exit_code), chars);
-    let said = match (attempt.exit(lang), message.is_empty()) {
-        (Some(exit), true) => exit,
-        (Some(exit), false) => format!("{exit}: {message}"),
+    let said = match (attempt.signals(lang), message.is_empty()) {
+        (Some(signals), true) => signals,
+        (Some(signals), false) => format!("{signals}: {message}"),
         (None, _) => message,
     };
     let cause = attempt.cause.as_deref().unwrap_or_default();
@@ -381,6 +401,9 @@ fn why(attempt: &Attempt, event: &Event, reader: Reader) -> Vec<Block> {
         vec![Block::Text(vec![Span::plain(INDENT), Span::new(cause, Tone::Strong), Span::plain(said)])];
     if let Some(reasoning) = attempt.reasoning(lang) {
         blocks.push(Block::Text(vec![Span::plain(format!("{INDENT}{reasoning}"))]));
+    }
+    if let Some(policy) = attempt.policy(lang) {
+        blocks.push(Block::Text(vec![Span::new(format!("{INDENT}{policy}"), Tone::Dim)]));
     }
     let next = event.retry_info.as_ref().and_then(|retry| retry.next_retry_at);
     let decided = match (event.status, attempt.record(lang).and_then(|record| record.delay_ms), next) {

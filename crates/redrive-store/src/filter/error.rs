@@ -16,7 +16,6 @@ pub struct FilterError {
 
 /// What is wrong with a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum FilterProblem {
     /// It is longer than this many bytes.
     TooLong {

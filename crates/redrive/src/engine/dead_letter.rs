@@ -1,8 +1,17 @@
 //! What is written when a job is set aside: why, where, and the report that a person reads (R-D5, R-T7).
 
+mod discard;
+mod edit;
+mod export;
+mod import;
+
 use redrive_policy::{Cause, Decision, Escalation, RetryAttempt, Why};
 use redrive_store::{Event, FailedAttempt, LeasedJob, LetterReason, NewLetter, Timestamp};
 use serde_json::{Map, Value, json};
+
+pub use discard::Discard;
+pub use export::{JobSettings, LetterLine, Work};
+pub use import::{BadLine, LettersImported};
 
 use super::Engine;
 

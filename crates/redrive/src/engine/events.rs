@@ -1,7 +1,7 @@
 //! Events that people and programs report themselves, and the questions that are asked of the stream (R-E3).
 
 mod export;
-mod import;
+pub(in crate::engine) mod import;
 mod with_retry;
 
 use std::fmt;

@@ -22,6 +22,8 @@ const BYTES: usize = 1 << 20;
 /// The longest line that is read; of a longer one the beginning is kept aside.
 const LONGEST: u64 = 4 << 20;
 
+/// Why a line beyond that is not read.
+pub(in crate::engine) const TOO_LONG: &str = "the line is too long";
 /// What some programs begin a file with.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -58,33 +60,23 @@ impl Engine {
         let mut imported = Imported::default();
         let (mut events, mut scraps, mut bytes, mut number) = (Vec::new(), Vec::new(), 0, 0);
         loop {
-            let mut line = Vec::new();
-            let read = from.take(LONGEST).read_until(b'\n', &mut line)?;
             number += 1;
-            let whole = line.ends_with(b"\n") || (read as u64) < LONGEST;
-            if !whole {
-                skip_line(from)?;
-            }
-            bytes += read;
-            if number == 1 && line.starts_with(BYTE_ORDER_MARK) {
-                line.drain(..BYTE_ORDER_MARK.len());
-            }
-            if !line.trim_ascii().is_empty() {
-                imported.lines += 1;
-                let event =
-                    if whole { read_line(&line, options) } else { Err("the line is too long".to_owned()) };
-                match event {
-                    Ok(event) => events.push(event),
-                    Err(why) => {
-                        imported.bad += 1;
-                        line.truncate(if whole { line.trim_ascii_end().len() } else { BYTES });
-                        // The line is kept as it came, to be mended; what is said about it is not.
-                        let why = redact(&why);
-                        scraps.push(Scrap { origin: options.origin.clone(), line: number, why, text: line });
+            let line = next_line(from, number)?;
+            let over = line.is_none();
+            if let Some(Line { bytes: line, whole }) = line {
+                bytes += line.len();
+                if !line.trim_ascii().is_empty() {
+                    imported.lines += 1;
+                    let event = if whole { read_line(&line, options) } else { Err(TOO_LONG.to_owned()) };
+                    match event {
+                        Ok(event) => events.push(event),
+                        Err(why) => {
+                            imported.bad += 1;
+                            scraps.push(scrap(&options.origin, number, &why, Line { bytes: line, whole }));
+                        }
                     }
                 }
             }
-            let over = read == 0;
             if over || events.len() + scraps.len() >= LINES || bytes >= BYTES {
                 let count = events.len() as u64;
                 let (batch, aside) = (std::mem::take(&mut events), std::mem::take(&mut scraps));
@@ -100,6 +92,40 @@ impl Engine {
             }
         }
     }
+}
+
+/// One line of a file.
+pub(in crate::engine) struct Line {
+    pub(in crate::engine) bytes: Vec<u8>,
+    /// Whether this is all of it, or only the beginning of one that is too long.
+    pub(in crate::engine) whole: bool,
+}
+
+/// The next line, which has this number; nothing at the end.
+pub(in crate::engine) fn next_line(
+    from: &mut (dyn BufRead + Send),
+    number: u64,
+) -> Result<Option<Line>, EngineError> {
+    let mut bytes = Vec::new();
+    let read = from.take(LONGEST).read_until(b'\n', &mut bytes)?;
+    if read == 0 {
+        return Ok(None);
+    }
+    let whole = bytes.ends_with(b"\n") || (read as u64) < LONGEST;
+    if !whole {
+        skip_line(from)?;
+    }
+    if number == 1 && bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    Ok(Some(Line { bytes, whole }))
+}
+
+/// A line that could not be read, as it came, to be mended. What is said about it is redacted.
+pub(in crate::engine) fn scrap(origin: &str, number: u64, why: &str, line: Line) -> Scrap {
+    let mut text = line.bytes;
+    text.truncate(if line.whole { text.trim_ascii_end().len() } else { BYTES });
+    Scrap { origin: origin.to_owned(), line: number, why: redact(why), text }
 }
 
 /// Reads on to the end of the line, keeping nothing.
@@ -118,7 +144,7 @@ fn skip_line(from: &mut (dyn BufRead + Send)) -> Result<(), EngineError> {
 }
 
 /// The event of one line, or why it is none.
-fn read_line(line: &[u8], options: &ImportOptions) -> Result<ImportedEvent, String> {
+pub(in crate::engine) fn read_line(line: &[u8], options: &ImportOptions) -> Result<ImportedEvent, String> {
     let json: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     let Value::Object(fields) = json else { return Err("the line is no object".to_owned()) };
     let mut fields = Fields { left: fields, offset_minutes: options.offset_minutes };
@@ -204,7 +230,7 @@ fn may_name(text: &str) -> bool {
 }
 
 /// `error_type …` as 000 writes it, `type …` as 003 does.
-fn error_info(mut fields: Fields) -> Result<ErrorInfo, String> {
+pub(in crate::engine) fn error_info(mut fields: Fields) -> Result<ErrorInfo, String> {
     let category = fields.either("error_category", "category")?.unwrap_or_else(|| "unknown".to_owned());
     let category = category.to_ascii_lowercase();
     let error_category = match category.as_str() {
@@ -243,7 +269,7 @@ fn retry_info(mut fields: Fields, retryable: bool) -> Result<RetryInfo, String> 
 }
 
 /// Whether an error may heal by itself, when its event does not say.
-fn may_heal(error: &ErrorInfo) -> bool {
+pub(in crate::engine) fn may_heal(error: &ErrorInfo) -> bool {
     match error.more.get("class").and_then(Value::as_str) {
         Some(class) => class == "transient",
         None => match error.error_category {
@@ -268,17 +294,17 @@ fn keep_rest(data: &mut Value, rest: Map<String, Value>) {
 }
 
 /// The fields of an object, taken out one by one. `null` is as good as absent.
-struct Fields {
-    left: Map<String, Value>,
-    offset_minutes: i32,
+pub(in crate::engine) struct Fields {
+    pub(in crate::engine) left: Map<String, Value>,
+    pub(in crate::engine) offset_minutes: i32,
 }
 
 impl Fields {
-    fn take(&mut self, name: &str) -> Option<Value> {
+    pub(in crate::engine) fn take(&mut self, name: &str) -> Option<Value> {
         self.left.remove(name).filter(|value| !value.is_null())
     }
 
-    fn text(&mut self, name: &str) -> Result<Option<String>, String> {
+    pub(in crate::engine) fn text(&mut self, name: &str) -> Result<Option<String>, String> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -309,7 +335,7 @@ impl Fields {
         }
     }
 
-    fn table(&mut self, name: &str) -> Result<Option<Fields>, String> {
+    pub(in crate::engine) fn table(&mut self, name: &str) -> Result<Option<Fields>, String> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::Object(left)) if left.is_empty() => Ok(None),
@@ -323,7 +349,7 @@ impl Fields {
         value.map(|value| value.as_f64().ok_or_else(|| format!("{name} is no number"))).transpose()
     }
 
-    fn whole<N: TryFrom<i64>>(&mut self, name: &str) -> Result<Option<N>, String> {
+    pub(in crate::engine) fn whole<N: TryFrom<i64>>(&mut self, name: &str) -> Result<Option<N>, String> {
         let whole = |value: Value| value.as_i64().and_then(|number| N::try_from(number).ok());
         let value = self.take(name);
         value
@@ -332,7 +358,7 @@ impl Fields {
     }
 
     /// A time; one that names no offset is ahead of UTC by what the options say.
-    fn time(&mut self, name: &str) -> Result<Option<Timestamp>, String> {
+    pub(in crate::engine) fn time(&mut self, name: &str) -> Result<Option<Timestamp>, String> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         let at: Timestamp = text.parse().map_err(|_| format!("{name} is no time: {text:?}"))?;
         let clock = text.trim().get(10..).unwrap_or_default();

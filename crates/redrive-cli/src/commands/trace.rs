@@ -1,0 +1,34 @@
+//! `trace ID`: a job's retries, escalations and recoveries, in the words of 002 §6.
+
+use redrive::engine::latest_iteration;
+
+use super::{opened, shown};
+use crate::args::JobRef;
+use crate::render::json;
+use crate::settings::Form;
+use crate::text::text;
+use crate::trouble::Trouble;
+use crate::view::trace::TraceView;
+use crate::{Exit, Stage};
+
+pub(super) fn run(id: &JobRef, latest: bool, raw: bool, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+    let opened = opened::to_read(stage)?;
+    let job = opened.job(id)?.id;
+    let entries = opened.runtime.block_on(opened.looker()?.trace(job, stage.settings.lang))?;
+    let unknown = || Trouble::NoJob { id: id.to_string(), store: opened.store.location() };
+    let entries = entries.ok_or_else(unknown)?;
+    let entries = if latest { latest_iteration(entries) } else { entries };
+    if raw {
+        for entry in &entries {
+            json::write(entry, stage.stdout, false).map_err(|error| Trouble::Output(error.into()))?;
+            stage.stdout.write_all(b"\n").map_err(Trouble::Output)?;
+        }
+        return Ok(Exit::Done);
+    }
+    if entries.is_empty() {
+        let note = text(stage.settings.lang, "trace.empty", &[("id", &job)]);
+        stage.talk.note(&note);
+    }
+    let columns = (stage.settings.form == Form::Rich).then_some(stage.settings.width);
+    shown(&TraceView::new(job.to_string(), entries, columns), Exit::Done, stage)
+}

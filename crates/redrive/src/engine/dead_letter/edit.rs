@@ -1,0 +1,24 @@
+//! Mending a letter: its payload replaced, the one before it kept (R-D8).
+
+use redrive_store::{Edited, JobId, PayloadVersion};
+
+use crate::engine::{Engine, EngineError};
+
+impl Engine {
+    /// Replaces the payload of a letter that was edited so often before; answers [`Edited::Changed`] and does nothing when it
+    /// was edited otherwise meanwhile. The payload before is kept, and the event of it shows neither of them.
+    pub async fn edit_letter(
+        &self,
+        id: JobId,
+        edits: u32,
+        payload: Vec<u8>,
+        edited_by: impl Into<String>,
+    ) -> Result<Edited, EngineError> {
+        Ok(self.store().edit_payload(self.now(), id, edits, payload, edited_by.into()).await?)
+    }
+
+    /// Payloads of a job that were replaced, the oldest first. Their number is how often it was edited.
+    pub async fn payload_versions(&self, id: JobId) -> Result<Vec<PayloadVersion>, EngineError> {
+        Ok(self.store().payload_versions(id).await?)
+    }
+}
