@@ -7,8 +7,10 @@ mod id;
 mod jobs;
 mod look;
 mod looking;
+mod operate;
 mod policy_flags;
 mod redrive;
+mod simulate;
 mod value;
 
 use std::ffi::OsString;
@@ -23,10 +25,17 @@ pub(crate) use filter::BadFilter;
 pub(crate) use filter::{events as events_where, letters as letters_where};
 pub(crate) use id::{IdArg, LetterPlace};
 pub(crate) use jobs::{EnqueueArgs, RunArgs, WorkArgs};
-pub(crate) use look::{CopyArgs, DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RetryArgs, StoreCommand};
+pub(crate) use look::{
+    CopyArgs, DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RetryArgs, ShowArgs, StoreCommand,
+};
 pub(crate) use looking::{CandidatesArgs, ExportArgs, FailedArgs, PurgeArgs, TraceArgs};
-pub(crate) use policy_flags::{POLICY_FLAGS, PolicyFlags};
+pub(crate) use operate::{
+    DeskCommand, DiscardArgs, DlqExportArgs, DlqPurgeArgs, EditArgs, GroupsArgs, MetricsArgs, PrometheusArgs,
+    QueueCommand,
+};
+pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
+pub(crate) use simulate::SimulateArgs;
 pub(crate) use value::{BadValue, JobRef, Since, job_ref};
 
 /// The most delays that `policy delays` computes.
@@ -153,9 +162,9 @@ pub(crate) enum StoredCommand {
     RetryCandidates(CandidatesArgs),
     Dlq {
         #[command(flatten)]
-        list: DlqListArgs,
+        list: Box<DlqListArgs>,
         #[command(subcommand)]
-        command: Option<DlqCommand>,
+        command: Option<Box<DlqCommand>>,
     },
     Detail {
         #[arg(value_name = "ID", value_parser = id::id)]
@@ -175,6 +184,12 @@ pub(crate) enum StoredCommand {
         files: Vec<PathBuf>,
     },
     Purge(PurgeArgs),
+    Metrics(MetricsArgs),
+    Prometheus(PrometheusArgs),
+    Queue {
+        #[command(subcommand)]
+        command: Option<QueueCommand>,
+    },
     Store {
         #[command(subcommand)]
         command: Option<StoreCommand>,
@@ -230,6 +245,7 @@ pub(crate) enum PolicyCommand {
     },
     Explain(Box<ExplainArgs>),
     Delays(Box<DelaysArgs>),
+    Simulate(Box<SimulateArgs>),
 }
 
 #[derive(Debug, clap::Args)]

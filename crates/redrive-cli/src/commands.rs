@@ -8,8 +8,14 @@ mod completions;
 mod config;
 mod config_check;
 mod demo;
+mod desk;
 mod detail;
 mod dlq;
+mod dlq_discard;
+mod dlq_edit;
+mod dlq_export;
+mod dlq_groups;
+mod dlq_import;
 mod enqueue;
 mod events;
 mod explain;
@@ -18,13 +24,17 @@ mod failed;
 mod ids;
 mod import;
 mod man;
+mod metrics;
 mod opened;
 mod paging;
 mod policy_delays;
 mod policy_explain;
 mod policy_list;
 mod policy_show;
+mod policy_simulate;
+mod prometheus;
 mod purge;
+mod queue;
 mod redrive;
 mod redrive_watch;
 mod report;
@@ -40,6 +50,7 @@ mod told;
 mod trace;
 mod work;
 
+pub(crate) use dlq_edit::readable;
 use redrive_policy::PolicyWarning;
 
 use crate::args::{
@@ -90,6 +101,9 @@ pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
                 let view = policy_delays::run(&args, stage)?;
                 shown(&view, Exit::Done, stage)
             }
+            Some(PolicyCommand::Simulate(args)) => {
+                policy_simulate::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
+            }
         },
         Some(Command::Config { command }) => match command {
             None => help::show(&group("config"), stage),
@@ -120,15 +134,11 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             enqueue::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
         }
         StoredCommand::Status => status::run(stage).and_then(|view| shown(&view, Exit::Done, stage)),
-        StoredCommand::Dlq { list, command } => match command {
-            Some(DlqCommand::Show { id, with_payload }) => {
-                let with_payload = with_payload || list.with_payload;
-                each(id, stage, |id, stage| {
-                    dlq::show(id, with_payload, stage).and_then(|view| shown(&view, Exit::Done, stage))
-                })
-            }
+        StoredCommand::Dlq { list, command } => match command.map(|command| *command) {
+            Some(DlqCommand::Show(args)) => desk::show(args, &list, stage),
+            Some(DlqCommand::Desk(command)) => desk::run(command, stage),
             Some(DlqCommand::List(args)) => {
-                dlq::list(&args.or(list), stage).and_then(|view| shown(&view, Exit::Done, stage))
+                dlq::list(&args.or(*list), stage).and_then(|view| shown(&view, Exit::Done, stage))
             }
             None => dlq::list(&list, stage).and_then(|view| shown(&view, Exit::Done, stage)),
         },
@@ -173,6 +183,11 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             Some(view) => shown(&view, Exit::Done, stage),
             None => cancelled(stage),
         },
+        StoredCommand::Queue { command } => queue::run(command, stage),
+        StoredCommand::Metrics(args) => {
+            metrics::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }
+        StoredCommand::Prometheus(args) => prometheus::run(&args, stage),
     }
 }
 

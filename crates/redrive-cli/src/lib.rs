@@ -5,6 +5,7 @@
 
 mod args;
 mod commands;
+mod diff;
 mod escape;
 mod exit;
 mod help;
@@ -59,6 +60,8 @@ pub struct Invocation<'a> {
 pub(crate) struct Stage<'a> {
     pub(crate) settings: Settings,
     pub(crate) now: SystemTime,
+    /// The environment that the command was started with.
+    pub(crate) env: HashMap<OsString, OsString>,
     /// What relative paths are relative to.
     pub(crate) cwd: PathBuf,
     pub(crate) stdin_is_terminal: bool,
@@ -88,7 +91,7 @@ pub fn run(invocation: Invocation<'_>) -> u8 {
     };
     let settings = Settings::resolve(early, &global, &env, around);
     let talk = Talk::new(stderr, &settings, global.quiet);
-    let mut stage = Stage { settings, now, cwd, stdin_is_terminal, stdin, stdout, talk };
+    let mut stage = Stage { settings, now, env, cwd, stdin_is_terminal, stdin, stdout, talk };
     let ended = match parsed {
         Ok(args) => commands::run(args, &mut stage),
         Err(stop) => help::stop(&stop, &mut stage),

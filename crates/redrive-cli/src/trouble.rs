@@ -1,18 +1,20 @@
 //! Our own trouble, as opposed to the failures we are asked about: what went wrong and what to do next.
 
+mod desk;
 mod filter;
 
 use std::io;
 use std::path::PathBuf;
 
 use redrive::BadCall;
-use redrive::engine::EngineError;
+use redrive::engine::{EngineError, RuleProblem};
 use redrive_policy::{ConfigError, Lang, nearest};
 use redrive_store::{KeyTrouble, LineTrouble, Refusal, StoreError, Trouble as StoreTrouble};
 
 use crate::args::BadFilter;
 use crate::exit::Exit;
 use crate::pointer::point;
+pub(crate) use desk::DeskTrouble;
 
 use crate::secret;
 use crate::text::{say, text};
@@ -61,13 +63,17 @@ pub(crate) enum Trouble {
     /// There are no dead letters at all.
     NoLetters { store: String },
     /// No letter is one of those that were asked for.
-    NothingMatches { store: String },
+    NothingMatches { asked: String, store: String },
+    /// Nothing failed in the period that was to be simulated.
+    NothingRecorded { store: String },
     /// No group has such a fingerprint.
     NoGroup { prefix: String, store: String },
     /// Several groups have fingerprints that begin so.
     AmbiguousGroup { prefix: String, candidates: Vec<String> },
     /// No redrive has this number.
     NoRun { id: redrive_store::RunId, store: String },
+    /// A rule of automatic recovery that cannot be obeyed.
+    RecoveryRule { rule: String, why: RuleProblem },
     /// It must be confirmed, and nobody is there to ask.
     NeedsYes { what: String, command: String },
     /// `--http` names a call that nobody can make.
@@ -98,6 +104,8 @@ pub(crate) enum Trouble {
     TooManyIds { most: usize },
     /// Stdin named no id at all.
     NoIds,
+    /// While something was mended.
+    Desk(DeskTrouble),
 }
 
 impl From<EngineError> for Trouble {
@@ -105,6 +113,7 @@ impl From<EngineError> for Trouble {
         match error {
             EngineError::Store(error) => error.into(),
             EngineError::UnknownPolicy { name, known } => Trouble::UnknownPolicy { written: name, known },
+            EngineError::BadRecoveryRule { rule, why } => Trouble::RecoveryRule { rule, why },
             EngineError::Io(error) => Trouble::Input(error),
             other => Trouble::Engine(other),
         }
@@ -120,9 +129,23 @@ impl From<StoreError> for Trouble {
     }
 }
 
+/// The field of a rule of automatic recovery that is wrong, what is wrong with it, and what may stand there.
+pub(crate) fn rule_in_words(problem: &RuleProblem, lang: Lang) -> (&'static str, String, String) {
+    match problem {
+        RuleProblem::Filter(error) => {
+            ("where", filter::in_words(&error.problem, lang), filter::hint(&error.problem, lang))
+        }
+        RuleProblem::Rate(rate) => {
+            let rate = secret::blanked(rate);
+            ("rate", text(lang, "trouble.bad-rate", &[("rate", &rate)]), say(lang, "allowed.rate"))
+        }
+    }
+}
+
 impl Trouble {
     pub(crate) fn exit(&self) -> Exit {
         match self {
+            Trouble::Desk(trouble) => trouble.exit(),
             Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
                 Exit::Usage
             }
@@ -147,6 +170,7 @@ impl Trouble {
             | Trouble::NoJob { .. }
             | Trouble::NoLetter { .. }
             | Trouble::NothingMatches { .. }
+            | Trouble::NothingRecorded { .. }
             | Trouble::NoGroup { .. }
             | Trouble::NoRun { .. }
             | Trouble::NoLetters { .. }
@@ -154,6 +178,7 @@ impl Trouble {
             | Trouble::NoIds => Exit::Nothing,
             Trouble::Unreadable { .. }
             | Trouble::BrokenConfig(_)
+            | Trouble::RecoveryRule { .. }
             | Trouble::Output(_)
             | Trouble::Input(_)
             | Trouble::Opening { .. }
@@ -174,6 +199,7 @@ impl Trouble {
             Trouble::BrokenConfig(ConfigError { file, problems }) => {
                 problems.iter().map(|problem| format!("{file}: {}", problem.describe(lang))).collect()
             }
+            Trouble::Desk(trouble) => trouble.messages(lang),
             _ => vec![self.message(lang)],
         }
     }
@@ -182,7 +208,7 @@ impl Trouble {
     pub(crate) fn drawing(&self, columns: usize) -> Option<[String; 2]> {
         match self {
             // What has a secret in it is not shown again.
-            Trouble::Filter(bad) if secret::blanked(&bad.text) == bad.text => {
+            Trouble::Filter(bad) if !bad.text.trim().is_empty() && secret::blanked(&bad.text) == bad.text => {
                 Some(point(&bad.text, bad.error.span.clone(), columns))
             }
             _ => None,
@@ -226,7 +252,14 @@ impl Trouble {
                 text(lang, "trouble.no-letter", &[("id", id), ("store", store)])
             }
             Trouble::NoLetters { store } => text(lang, "trouble.no-letters", &[("store", store)]),
-            Trouble::NothingMatches { store } => text(lang, "trouble.nothing-matches", &[("store", store)]),
+            Trouble::RecoveryRule { rule, why } => {
+                let (field, what, _) = rule_in_words(why, lang);
+                text(lang, "trouble.recovery-rule", &[("rule", rule), ("field", &field), ("what", &what)])
+            }
+            Trouble::NothingRecorded { store } => text(lang, "trouble.nothing-recorded", &[("store", store)]),
+            Trouble::NothingMatches { asked, store } => {
+                text(lang, "trouble.nothing-matches", &[("asked", &secret::blanked(asked)), ("store", store)])
+            }
             Trouble::NoGroup { prefix, store } => {
                 text(lang, "trouble.no-group", &[("prefix", prefix), ("store", store)])
             }
@@ -264,6 +297,8 @@ impl Trouble {
             }
             Trouble::TooManyIds { most } => text(lang, "trouble.too-many-ids", &[("most", most)]),
             Trouble::NoIds => say(lang, "trouble.no-ids"),
+            // It may have several lines; where only one is wanted they stand in one.
+            Trouble::Desk(trouble) => trouble.messages(lang).join("; "),
         }
     }
 
@@ -303,6 +338,8 @@ impl Trouble {
             Trouble::NoJob { .. } => Some(say(lang, "trouble.hint.no-job")),
             Trouble::NoLetter { id, .. } => Some(text(lang, "trouble.hint.no-letter", &[("id", id)])),
             Trouble::NoLetters { .. } => Some(say(lang, "trouble.hint.no-letters")),
+            Trouble::RecoveryRule { why, .. } => Some(rule_in_words(why, lang).2),
+            Trouble::NothingRecorded { .. } => Some(say(lang, "trouble.hint.nothing-recorded")),
             Trouble::NothingMatches { .. } => Some(say(lang, "trouble.hint.nothing-matches")),
             Trouble::NoGroup { .. } => Some(say(lang, "trouble.hint.no-group")),
             Trouble::AmbiguousGroup { .. } => Some(say(lang, "trouble.hint.ambiguous-group")),
@@ -321,6 +358,7 @@ impl Trouble {
             Trouble::Filter(bad) => Some(filter::hint(&bad.error.problem, lang)),
             Trouble::NothingNamed { .. } => Some(say(lang, "trouble.hint.no-job")),
             Trouble::Ambiguous { .. } => Some(say(lang, "trouble.hint.ambiguous")),
+            Trouble::Desk(trouble) => trouble.hint(lang),
             Trouble::BadIdLine { .. } | Trouble::TooManyIds { .. } | Trouble::NoIds => {
                 Some(say(lang, "trouble.hint.ids"))
             }

@@ -6,8 +6,8 @@
 
 mod support;
 
-use support::line;
 use support::stored::{Seeded, seeded};
+use support::{line, timeless};
 
 /// The forms that every view has.
 const FORMS: [(&str, &str); 5] = [
@@ -17,21 +17,6 @@ const FORMS: [(&str, &str); 5] = [
     ("plain_ja", "--plain --lang ja"),
     ("json", "--json"),
 ];
-
-/// Times without their milliseconds: the store writes when an attempt really began.
-fn timeless(text: &str) -> String {
-    let mut out: Vec<char> = text.chars().collect();
-    let shape = |window: &[char]| {
-        let colons = window[0] == ':' && window[3] == ':' && window[6] == '.';
-        colons && [1, 2, 4, 5, 7, 8, 9].iter().all(|i| window[*i].is_ascii_digit())
-    };
-    for i in 0..out.len().saturating_sub(9) {
-        if shape(&out[i..i + 10]) {
-            out[i + 7..i + 10].fill('0');
-        }
-    }
-    out.into_iter().collect()
-}
 
 /// One snapshot with all forms of a command.
 fn check(name: &str, command: &str, store: &Seeded) {

@@ -56,7 +56,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use context::Context;
 pub use dead_letter::{BadLine, Discard, JobSettings, LetterLine, LettersImported, Work};
 pub use enqueue::JobBuilder;
-pub use error::EngineError;
+pub use error::{EngineError, RuleProblem};
 pub use events::{Emit, EmitWithRetry, ImportOptions, Imported};
 #[cfg(feature = "exec")]
 pub use exec::CommandExecutor;
@@ -67,6 +67,7 @@ pub use handler::Reply;
 pub use http_call::HttpExecutor;
 pub use inline::InlineRetry;
 pub use maintenance::Maintained;
+pub use maintenance::recover::check_recovery_rule;
 pub use metrics::{
     AutomaticRetry, Hour, LetterCounts, MetricsReport, Rates, Recovery, RetryCounts, Spread, Totals,
     TypeCount,

@@ -10,6 +10,7 @@ use redrive_store::{EventStatus, JobId};
 
 use super::filter;
 use super::id::{self, IdArg, LetterPlace};
+use super::operate::DeskCommand;
 use super::value::{self, Since};
 
 #[derive(Debug, clap::Args)]
@@ -53,6 +54,8 @@ pub(crate) struct DlqListArgs {
     pub(crate) filter: Option<Filter<LetterField>>,
     #[arg(long, value_name = "ID", value_parser = id::letter_place)]
     pub(crate) after: Option<LetterPlace>,
+    #[arg(long, value_name = "FINGERPRINT")]
+    pub(crate) group: Option<String>,
 }
 
 impl DlqListArgs {
@@ -66,6 +69,7 @@ impl DlqListArgs {
             with_payload: self.with_payload || before.with_payload,
             filter: self.filter.or(before.filter),
             after: self.after.or(before.after),
+            group: self.group.or(before.group),
         }
     }
 }
@@ -73,12 +77,22 @@ impl DlqListArgs {
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum DlqCommand {
     List(DlqListArgs),
-    Show {
-        #[arg(value_name = "ID", value_parser = id::id)]
-        id: IdArg,
-        #[arg(long)]
-        with_payload: bool,
-    },
+    Show(ShowArgs),
+    #[command(flatten)]
+    Desk(DeskCommand),
+}
+
+/// One letter, or the group that it belongs to.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    #[arg(value_name = "ID", value_parser = id::id, required_unless_present = "group", conflicts_with = "group")]
+    pub(crate) id: Option<IdArg>,
+    #[arg(long, value_name = "FINGERPRINT")]
+    pub(crate) group: Option<String>,
+    #[arg(long, conflicts_with = "group")]
+    pub(crate) versions: bool,
+    #[arg(long)]
+    pub(crate) with_payload: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -24,6 +24,13 @@ pub(crate) const POLICY_FLAGS: &[&str] = &[
 pub(crate) struct PolicyFlags {
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
+    #[command(flatten)]
+    pub(crate) changes: PolicyChanges,
+}
+
+/// What is to be different about a policy.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct PolicyChanges {
     #[arg(long, value_name = "N", value_parser = value::whole, allow_hyphen_values = true)]
     pub(crate) max_retries: Option<u32>,
     #[arg(long, value_name = "CURVE", value_parser = value::curve)]
@@ -44,6 +51,13 @@ pub(crate) struct PolicyFlags {
 }
 
 impl PolicyFlags {
+    /// What these flags change in the policy.
+    pub(crate) fn wish(&self) -> Override {
+        self.changes.wish()
+    }
+}
+
+impl PolicyChanges {
     /// What these flags change in a policy.
     pub(crate) fn wish(&self) -> Override {
         Override {

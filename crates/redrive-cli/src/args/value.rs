@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use redrive_policy::{Cause, CauseSet, CurveKind, Factor, Jitter, Lang, Multiplier, human_duration, nearest};
 
-use redrive_store::{EventSeq, EventStatus, JobId, MAX_NAME_BYTES, PRIORITIES, RunId, Timestamp};
+use redrive_store::{EventSeq, EventStatus, GroupState, JobId, MAX_NAME_BYTES, PRIORITIES, RunId, Timestamp};
 
 use super::{MAX_COUNT, MAX_LIMIT, MAX_SLOTS};
 
@@ -55,6 +55,18 @@ pub(crate) enum BadValue {
     Priority,
     Name,
     Header,
+    GroupState {
+        written: String,
+    },
+    /// No `path=value`.
+    Assignment,
+}
+
+/// `path=value`: what is to be set, and to what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Assignment {
+    pub(crate) path: String,
+    pub(crate) value: String,
 }
 
 /// A job, by its own id or by that of one of its events.
@@ -124,6 +136,11 @@ impl BadValue {
             BadValue::Rate => say(lang, "allowed.rate"),
             BadValue::Percent => say(lang, "allowed.percent"),
             BadValue::Header => say(lang, "allowed.header"),
+            BadValue::GroupState { .. } => {
+                let names = GroupState::ALL.map(GroupState::name).join(", ");
+                text(lang, "allowed.one-of", &[("names", &names)])
+            }
+            BadValue::Assignment => say(lang, "allowed.assignment"),
         }
     }
 
@@ -134,6 +151,9 @@ impl BadValue {
             BadValue::Cause { written, .. } => nearest(written, Cause::NAMES.iter().copied()),
             BadValue::Status { written } => {
                 nearest(written, EventStatus::ALL.into_iter().map(EventStatus::name))
+            }
+            BadValue::GroupState { written } => {
+                nearest(written, GroupState::ALL.into_iter().map(GroupState::name))
             }
             _ => None,
         }
@@ -240,6 +260,13 @@ pub(super) fn limit(text: &str) -> Result<u32, BadValue> {
     text.trim().parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(&u64::from(*limit))).ok_or(bad)
 }
 
+/// How many jobs are simulated at most.
+pub(super) fn jobs(text: &str) -> Result<u32, BadValue> {
+    const MOST: u32 = 10_000_000;
+    let bad = BadValue::Whole { least: 1, most: u64::from(MOST) };
+    text.trim().parse().ok().filter(|jobs| (1..=MOST).contains(jobs)).ok_or(bad)
+}
+
 pub(super) fn slots(text: &str) -> Result<usize, BadValue> {
     let bad = BadValue::Whole { least: 1, most: u64::try_from(MAX_SLOTS).unwrap_or(u64::MAX) };
     text.trim().parse().ok().filter(|slots| (1..=MAX_SLOTS).contains(slots)).ok_or(bad)
@@ -294,6 +321,25 @@ pub(super) fn since(text: &str) -> Result<Since, BadValue> {
 
 pub(super) fn event_status(text: &str) -> Result<EventStatus, BadValue> {
     EventStatus::from_name(text).ok_or_else(|| BadValue::Status { written: text.to_owned() })
+}
+
+pub(super) fn group_state(text: &str) -> Result<GroupState, BadValue> {
+    GroupState::from_name(text).ok_or_else(|| BadValue::GroupState { written: text.to_owned() })
+}
+
+/// The first `=` outside of quotation marks ends the path.
+pub(super) fn assignment(text: &str) -> Result<Assignment, BadValue> {
+    let mut quoted = false;
+    let end = text.char_indices().find(|(_, c)| {
+        quoted ^= *c == '"';
+        *c == '=' && !quoted
+    });
+    match end {
+        Some((at, _)) if !text[..at].trim().is_empty() => {
+            Ok(Assignment { path: text[..at].trim().to_owned(), value: text[at + 1..].to_owned() })
+        }
+        _ => Err(BadValue::Assignment),
+    }
 }
 
 /// `Name: value`. A line break in it would be a second header.

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use redrive_policy::{Config, UserRule};
+use redrive::engine::check_recovery_rule;
+use redrive_policy::{AutoRedrive, Config, Lang, UserRule};
 
 use crate::Stage;
 use crate::settings::{format_of, read_config_text};
@@ -32,6 +33,8 @@ pub(super) fn run(file: Option<&Path>, stage: &mut Stage<'_>) -> Result<ConfigCh
             view.warnings = ProblemView::all(&config.warnings, lang);
             view.policies = config.policies.keys().cloned().collect();
             view.rules = config.rules.iter().map(UserRule::id).map(ToOwned::to_owned).collect();
+            view.problems = recovery_problems(&config, lang);
+            view.ok = view.problems.is_empty();
         }
         Err(error) => {
             view.ok = false;
@@ -39,4 +42,14 @@ pub(super) fn run(file: Option<&Path>, stage: &mut Stage<'_>) -> Result<ConfigCh
         }
     }
     Ok(view)
+}
+
+/// Rules of automatic recovery that no worker could obey.
+fn recovery_problems(config: &Config, lang: Lang) -> Vec<ProblemView> {
+    let problem = |(at, rule): (usize, &AutoRedrive)| {
+        let why = check_recovery_rule(rule).err()?;
+        let (field, what, allowed) = crate::trouble::rule_in_words(&why, lang);
+        Some(ProblemView { path: format!("auto_redrive[{at}].{field}"), what, allowed })
+    };
+    config.auto_redrive.iter().enumerate().filter_map(problem).collect()
 }

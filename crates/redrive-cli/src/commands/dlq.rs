@@ -61,6 +61,10 @@ pub(super) fn list(args: &DlqListArgs, stage: &mut Stage<'_>) -> Result<DeadLett
                 queue: args.queue.clone(),
                 cause: args.cause,
                 caller_id: args.caller_id.clone(),
+                fingerprint: match &args.group {
+                    Some(group) => Some(opened.group(group, &opened.looker()?)?.fingerprint),
+                    None => None,
+                },
                 ..LetterFilter::default()
             };
             page(&opened, which, args.filter.as_ref(), args.after, args.limit)?
@@ -73,6 +77,7 @@ pub(super) fn list(args: &DlqListArgs, stage: &mut Stage<'_>) -> Result<DeadLett
             .flag("--queue", args.queue.as_ref().map(|queue| queue as _))
             .flag("--cause", args.cause.as_ref().map(|cause| cause as _))
             .flag("--caller-id", args.caller_id.as_ref().map(|id| id as _))
+            .flag("--group", args.group.as_ref().map(|group| group as _))
             .flag("--where", args.filter.as_ref().map(|filter| filter as _))
             .flag("--after", Some(next))
             .say(stage);

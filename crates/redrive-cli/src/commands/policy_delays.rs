@@ -15,7 +15,7 @@ use crate::view::policy::retries;
 
 pub(super) fn run(args: &DelaysArgs, stage: &mut Stage<'_>) -> Result<DelaysView, Trouble> {
     let flags = &args.flags;
-    let (backoff, policy) = if flags.policy.is_none() && flags.backoff.is_some() {
+    let (backoff, policy) = if flags.policy.is_none() && flags.changes.backoff.is_some() {
         // A curve of one's own starts from 1 s, doubling, capped at 300 s, and nothing of any policy.
         let bare = Backoff::new(Curve::exponential(Duration::from_secs(1)));
         (flags.wish().apply_to(&bare), None)
@@ -67,8 +67,8 @@ fn warn(backoff: &Backoff, flags: &PolicyFlags, stage: &mut Stage<'_>) {
     }
     let curve = backoff.curve.name().to_owned();
     let idle = [
-        ("--multiplier", flags.multiplier.is_some(), CurveKind::Exponential),
-        ("--increment", flags.increment.is_some(), CurveKind::Linear),
+        ("--multiplier", flags.changes.multiplier.is_some(), CurveKind::Exponential),
+        ("--increment", flags.changes.increment.is_some(), CurveKind::Linear),
     ];
     for (flag, given, of) in idle {
         if given && curve != of.name() {

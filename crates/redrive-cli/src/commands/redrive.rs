@@ -66,9 +66,15 @@ fn many(
     };
     let preview = opened.runtime.block_on(engine.preview_redrive(&request))?;
     if preview.count == 0 {
+        let store = opened.store.location();
         return Err(match request.which {
-            Which::All => Trouble::NoLetters { store: opened.store.location() },
-            _ => Trouble::NothingMatches { store: opened.store.location() },
+            Which::All => Trouble::NoLetters { store },
+            Which::Group(group) => Trouble::NothingMatches { asked: format!("group={group}"), store },
+            Which::Where(filter) => Trouble::NothingMatches { asked: filter, store },
+            Which::Ids(ids) => {
+                let ids: Vec<String> = ids.iter().take(5).map(ToString::to_string).collect();
+                Trouble::NothingMatches { asked: format!("id in ({})", ids.join(", ")), store }
+            }
         });
     }
     let (count, now) = (preview.count, opened.now);
@@ -85,7 +91,7 @@ fn many(
             let page = render::page(&view.blocks(stage.settings.reader()), stage);
             stage.talk.page(&page);
         }
-        if !ask(&what, "redrive.go-on", "redrive redrive", stage)? {
+        if !ask(&what, "redrive.go-on", &typed(args), stage)? {
             stage.talk.note(&say(stage.settings.lang, "ask.cancelled"));
             return Ok(Exit::Done);
         }
@@ -96,6 +102,17 @@ fn many(
         return shown(&RedriveRunView::new(RunLine::new(&run, None)), Exit::Done, stage);
     }
     redrive_watch::watch(id, opened, engine, stage)
+}
+
+/// The command as it was typed, as far as it says which letters.
+fn typed(args: &RedriveArgs) -> String {
+    let which = match (&args.group, &args.filter, args.all) {
+        (Some(group), ..) => format!("--group {group}"),
+        (None, Some(_), _) => "--where …".to_owned(),
+        (None, None, true) => "--all".to_owned(),
+        (None, None, false) => "ID…".to_owned(),
+    };
+    format!("redrive redrive {which}{}", if args.canary { " --canary" } else { "" })
 }
 
 /// Which letters are meant.

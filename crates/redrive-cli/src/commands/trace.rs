@@ -5,6 +5,7 @@ use redrive::engine::latest_iteration;
 use super::{opened, shown};
 use crate::args::JobRef;
 use crate::render::json;
+use crate::settings::Form;
 use crate::text::text;
 use crate::trouble::Trouble;
 use crate::view::trace::TraceView;
@@ -28,5 +29,6 @@ pub(super) fn run(id: &JobRef, latest: bool, raw: bool, stage: &mut Stage<'_>) -
         let note = text(stage.settings.lang, "trace.empty", &[("id", &job)]);
         stage.talk.note(&note);
     }
-    shown(&TraceView::new(job.to_string(), entries), Exit::Done, stage)
+    let columns = (stage.settings.form == Form::Rich).then_some(stage.settings.width);
+    shown(&TraceView::new(job.to_string(), entries, columns), Exit::Done, stage)
 }

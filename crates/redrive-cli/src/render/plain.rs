@@ -107,6 +107,7 @@ fn ascii(text: &str) -> String {
             '–' => out.push('-'),
             '·' => out.push('|'),
             '…' => out.push_str("..."),
+            '→' => out.push_str("->"),
             c => out.push(c),
         }
     }

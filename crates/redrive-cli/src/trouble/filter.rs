@@ -52,7 +52,8 @@ pub(super) fn hint(problem: &FilterProblem, lang: Lang) -> String {
             text(lang, "usage.did-you-mean", &[("name", meant)])
         }
         FilterProblem::BadValue { kind, .. } => allowed(*kind, lang),
-        FilterProblem::OpenQuote | FilterProblem::BadPattern { .. } => say(lang, "filter.hint.quotes"),
+        FilterProblem::OpenQuote => say(lang, "filter.hint.quotes"),
+        FilterProblem::BadPattern { .. } => say(lang, "filter.hint.pattern"),
         FilterProblem::TooLong { .. } | FilterProblem::TooDeep { .. } | FilterProblem::Expected { .. } => {
             say(lang, "filter.hint.example")
         }

@@ -95,7 +95,7 @@ impl LetterView {
 }
 
 /// JSON stays JSON, text stays text; other bytes are a text with what is no UTF-8 replaced.
-fn payload(bytes: &[u8]) -> Value {
+pub(super) fn payload(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes)
         .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(bytes).into_owned()))
 }

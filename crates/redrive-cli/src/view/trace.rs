@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::moment::precise;
 use super::{Block, Page, Reader, Span, Tone};
-use crate::escape::beginning;
+use crate::escape::{beginning, cut, escape, width};
 
 /// What a line shows of the detail.
 const DETAIL_CHARS: usize = 100;
@@ -19,6 +19,9 @@ pub(crate) struct TraceView {
     trace_file: String,
     entries: Vec<TraceEntry>,
     summary: Summary,
+    /// The width of the terminal, if there is one; a line is a line there.
+    #[serde(skip)]
+    columns: Option<usize>,
 }
 
 #[derive(Debug, Serialize)]
@@ -28,7 +31,7 @@ struct Summary {
 }
 
 impl TraceView {
-    pub(crate) fn new(task_id: String, entries: Vec<TraceEntry>) -> TraceView {
+    pub(crate) fn new(task_id: String, entries: Vec<TraceEntry>, columns: Option<usize>) -> TraceView {
         let total_iterations = entries.iter().filter_map(|entry| entry.iteration_index).max().unwrap_or(0);
         let ended = entries.iter().rev().find_map(|entry| match entry.event {
             TraceEvent::RetrySuccess => Some("PASS"),
@@ -42,6 +45,7 @@ impl TraceView {
             task_id,
             summary: Summary { total_iterations, final_status: ended },
             entries,
+            columns,
         }
     }
 }
@@ -50,11 +54,16 @@ impl Page for TraceView {
     fn blocks(&self, _: Reader) -> Vec<Block> {
         let line = |entry: &TraceEntry| {
             let iteration = entry.iteration_index.map(|index| format!("[{index}]")).unwrap_or_default();
-            Block::Text(vec![
-                Span::new(format!("[{}] ", precise(entry.timestamp)), Tone::Dim),
-                Span::new(format!("{}{iteration}", entry.event.name()), tone(entry)),
-                Span::plain(format!(": {}", beginning(&detail(entry), DETAIL_CHARS))),
-            ])
+            let at = format!("[{}] ", precise(entry.timestamp));
+            let what = format!("{}{iteration}", entry.event.name());
+            let detail = format!(": {}", beginning(&detail(entry), DETAIL_CHARS));
+            let detail = match self.columns {
+                Some(columns) => {
+                    cut(&escape(&detail), columns.saturating_sub(width(&at) + width(&what)).max(16))
+                }
+                None => detail,
+            };
+            Block::Text(vec![Span::new(at, Tone::Dim), Span::new(what, tone(entry)), Span::plain(detail)])
         };
         self.entries.iter().map(line).collect()
     }

@@ -13,6 +13,7 @@ use tokio_postgres::types::ToSql;
 
 use super::check;
 use super::fault::Fault;
+use super::letter_group::Pending;
 use super::line::{Arg, Line, Typed, args, column};
 use super::migrate;
 use super::open::Address;
@@ -100,7 +101,9 @@ impl PostgresEnd {
 
     fn empty(&self) -> Result<(), StoreError> {
         self.remove_triggers()?;
-        for table in TABLES.iter().map(|table| table.name).chain(["dead_count", "delta", "moving"]) {
+        for table in
+            TABLES.iter().map(|table| table.name).chain(["dead_count", "delta", "group_delta", "moving"])
+        {
             self.say(&format!("DELETE FROM redrive.{table}"))?;
         }
         self.run(sql!("lane_zero"), args![])?;
@@ -123,6 +126,15 @@ fn read_value(row: &Row, at: usize, kind: Kind) -> Result<Value, Fault> {
         Kind::Text => column::<Option<String>>(row, at)?.map_or(Value::Null, Value::Text),
         Kind::Bytes => column::<Option<Vec<u8>>>(row, at)?.map_or(Value::Null, Value::Bytes),
     })
+}
+
+/// A table whose changes are not all added up yet, as a query that adds them.
+fn whole(table: &Table) -> Option<&'static str> {
+    match table.name {
+        "lane" => Some(sql!("lane_whole").trim_end()),
+        "hour_count" => Some(sql!("hour_whole").trim_end()),
+        _ => None,
+    }
 }
 
 /// One column of many rows, as an array.
@@ -263,7 +275,10 @@ impl End for PostgresEnd {
     fn counts(&mut self) -> Result<Vec<(&'static str, u64)>, StoreError> {
         let mut counts = Vec::with_capacity(TABLES.len());
         for table in TABLES {
-            let text = format!("SELECT count(*) FROM redrive.{}", table.name);
+            let text = match whole(table) {
+                Some(whole) => format!("SELECT count(*) FROM ({whole}) x"),
+                None => format!("SELECT count(*) FROM redrive.{}", table.name),
+            };
             let text = super::texts::adapt(&text, self.address.schema());
             let rows = self.wait(async {
                 let rows = self.line.all_of(&text, args![]).await?;
@@ -276,17 +291,19 @@ impl End for PostgresEnd {
 
     fn read(&mut self, table: &Table, sink: &mut Sink<'_>) -> Result<(), StoreError> {
         let columns: Vec<String> = table.columns.iter().map(selected).collect();
-        let from = if table.name == "lane" {
-            // With what was not added up yet.
-            sql!("lane_whole").trim_end().to_owned()
-        } else {
-            format!("SELECT {} FROM redrive.{}", columns.join(", "), table.name)
+        let from = match whole(table) {
+            Some(whole) => whole.to_owned(),
+            None => format!("SELECT {} FROM redrive.{}", columns.join(", "), table.name),
+        };
+        let pending = match table.name {
+            "letter_group" => Some(self.wait(Pending::read(&self.line))?),
+            _ => None,
         };
         self.say(&format!("DECLARE copied NO SCROLL CURSOR FOR {from}"))?;
         let is_large = table.columns.iter().any(|column| column.kind == Kind::Bytes) || table.name == "event";
         let fetch = format!("FETCH {} FROM copied", if is_large { FEW } else { MANY });
         loop {
-            let chunk = self.wait(async {
+            let mut chunk = self.wait(async {
                 let rows = self.line.all_of(&fetch, args![]).await?;
                 let read = |row: &Row| {
                     let values = table.columns.iter().enumerate();
@@ -296,6 +313,9 @@ impl End for PostgresEnd {
             })?;
             if chunk.is_empty() {
                 return self.say("CLOSE copied");
+            }
+            if let Some(pending) = &pending {
+                chunk.iter_mut().for_each(|record| pending.add_to(table, record));
             }
             sink(chunk)?;
         }
@@ -373,6 +393,7 @@ impl End for PostgresEnd {
         self.run(sql!("store_facts_put"), args![store_id, next_event, events, failed_events, pruned_to])?;
         self.run(sql!("seal_epoch_put"), args![key_epoch])?;
         self.row(sql!("sequences_put"), args![next_job, next_worker])?;
+        self.row(sql!("identities_put"), args![])?;
         if let Some(from) = from {
             self.close_doors(State::Arriving, from)?;
         }

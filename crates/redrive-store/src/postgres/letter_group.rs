@@ -16,6 +16,8 @@ use super::texts::{sql, storable};
 use super::tx::Tx;
 use super::verb::{Question, Verb};
 use super::wheres::Wheres;
+#[cfg(feature = "sqlite")]
+use crate::copy::{Record, Table, Value};
 use crate::effects::{group_moved, sample_row};
 use crate::letter_group::{Group, GroupCounts, GroupQuery, GroupState};
 use crate::seal::{Cell, Seals};
@@ -99,6 +101,66 @@ fn add(group: &mut Group, changes: &[Change]) -> Vec<Moved> {
         }
     }
     moved
+}
+
+/// What is not added up yet, for a copy of the groups.
+#[cfg(feature = "sqlite")]
+pub(super) struct Pending(Changes);
+
+#[cfg(feature = "sqlite")]
+impl Pending {
+    pub(super) async fn read(line: &Line) -> Result<Pending, Fault> {
+        Ok(Pending(changes(&line.all(sql!("group_delta_list"), args![]).await?)?))
+    }
+
+    /// Adds it to a row on its way.
+    pub(super) fn add_to(&self, table: &Table, record: &mut Record) {
+        let at = |name: &str| table.columns.iter().position(|column| column.name == name);
+        let Some(changes) = at("fingerprint").and_then(|at| match &record[at] {
+            Value::Text(fingerprint) => self.0.get(fingerprint),
+            _ => None,
+        }) else {
+            return;
+        };
+        let number = |name| at(name).and_then(|at| record[at].as_int()).unwrap_or_default();
+        let mut group = Group {
+            fingerprint: String::new(),
+            cause: Cause::Unknown,
+            error_type: String::new(),
+            sample: String::new(),
+            counts: GroupCounts {
+                letters: number("letters"),
+                failures: number("failures"),
+                under_way: number("under_way"),
+                recovered: number("recovered"),
+                relapsed: number("relapsed"),
+            },
+            first_seen: Timestamp::default(),
+            last_seen: Timestamp::from_millis(number("last_seen")),
+            state: GroupState::from_number(number("state")),
+            state_since: Timestamp::from_millis(number("state_since")),
+            note: None,
+        };
+        let moved = !add(&mut group, changes).is_empty();
+        let counts = group.counts;
+        for (name, value) in [
+            ("letters", counts.letters),
+            ("failures", counts.failures),
+            ("under_way", counts.under_way),
+            ("recovered", counts.recovered),
+            ("relapsed", counts.relapsed),
+            ("last_seen", group.last_seen.millis()),
+            ("state", group.state.number()),
+            ("state_since", group.state_since.millis()),
+        ] {
+            if let Some(at) = at(name) {
+                record[at] = Value::Int(value);
+            }
+        }
+        if let (true, Some(at)) = (moved, at("note")) {
+            record[at] = Value::Null;
+        }
+    }
 }
 
 /// Some groups.

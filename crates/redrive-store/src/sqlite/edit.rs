@@ -20,11 +20,10 @@ pub(super) fn edit(
     payload: &[u8],
     edited_by: &str,
 ) -> Result<Edited, StoreError> {
-    let letter: Option<i64> = batch.first(sql!("letter_event"), [id.0], |row| row.get(0))?;
-    let stored: Option<Vec<u8>> = batch.first(sql!("job_payload"), [id.0], |row| row.get(0))?;
-    let (Some(death), Some(stored)) = (letter, stored) else { return Ok(Edited::NotDead) };
-    let before = batch.first(sql!("payload_version_count"), [id.0], |row| row.get(0))?;
-    let before = count(before.unwrap_or(0));
+    let letter = batch.first(sql!("letter_edit"), [id.0], |row| {
+        Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?, count(row.get(2)?)))
+    })?;
+    let Some((stored, death, before)) = letter else { return Ok(Edited::NotDead) };
     if before != edits {
         return Ok(Edited::Changed { edits: before });
     }
@@ -34,7 +33,10 @@ pub(super) fn edit(
     let old = batch.seals.seal_bytes(Cell::VersionPayload, number, &old)?;
     batch
         .run(sql!("payload_version_insert"), params![number, id.0, version, now.millis(), edited_by, old])?;
-    batch.run(sql!("job_edit"), params![id.0, batch.seals.seal_bytes(Cell::JobPayload, id.0, payload)?])?;
+    batch.run(
+        sql!("job_payload_put"),
+        params![id.0, batch.seals.seal_bytes(Cell::JobPayload, id.0, payload)?],
+    )?;
     let source_id = batch.name(told::SOURCE)?;
     batch.event(now, &told::payload_edited(source_id, id, death, version, edited_by))?;
     Ok(Edited::Done { version })

@@ -167,7 +167,7 @@ pub(super) fn start(batch: &mut Batch<'_, '_>, now: Timestamp, run: &NewRun) -> 
 }
 
 pub(super) fn runs(batch: &Batch<'_, '_>, open_only: bool, limit: u32) -> Result<Vec<Run>, StoreError> {
-    batch.all(if open_only { sql!("run_list_open") } else { sql!("run_list") }, [limit], read)
+    batch.all(sql!("run_list"), params![open_only, limit], read)
 }
 
 pub(super) fn run(batch: &Batch<'_, '_>, id: RunId) -> Result<Option<Run>, StoreError> {

@@ -13,12 +13,17 @@ mod enqueue;
 mod event;
 #[path = "../given/mod.rs"]
 mod given;
+mod groups;
 mod import;
 mod job;
 mod lease;
+mod letters;
+mod metrics;
 mod page;
 mod prune;
+mod queues;
 mod redrive;
+mod redrive_runs;
 mod renew;
 mod seize;
 mod settle;
@@ -87,6 +92,28 @@ macro_rules! suite {
             ]);
             suite!(@ $back_end redrive [
                 a_fresh_budget_and_the_old_story, redriven_inline_work_is_everybodys, only_letters_go_back, twice_in_a_row, a_job_that_was_run_now,
+            ]);
+            suite!(@ $back_end redrive_runs [
+                a_run_is_read_back, a_step_counts_for_who_knows_the_version, a_race_has_one_winner,
+                a_run_puts_a_letter_back_once, each_letter_has_its_answer, one_holds_a_run, first_attempts_are_judged,
+                what_is_not_judged_is_not_listed, an_end_is_told, old_runs_go,
+            ]);
+            suite!(@ $back_end groups [
+                letters_of_one_kind_are_one_group, a_group_follows_its_redrive, a_change_of_state_is_told,
+                failing_in_the_same_way_is_a_relapse, another_failure_is_another_group,
+                letters_that_go_leave_their_group, a_person_says_where_a_group_stands, old_groups_go,
+            ]);
+            suite!(@ $back_end letters [
+                heads_say_what_is_short, every_filter_chooses_and_counts, both_orders_page_by_page, a_test_looks_no_further_than_it_may,
+                a_replaced_payload_is_kept, who_comes_too_late_edits_nothing, only_a_letter_is_edited, what_is_discarded_is_gone,
+                a_letter_from_elsewhere_is_one_of_ours, a_letter_comes_in_once,
+            ]);
+            suite!(@ $back_end queues [
+                nothing_is_handed_out_while_paused, what_runs_goes_on, reserved_work_waits_too, new_work_is_not_handed_over,
+                resuming_wakes_who_waits, resuming_elsewhere_wakes_who_waits, pausing_twice_is_once, a_bad_name_is_refused,
+            ]);
+            suite!(@ $back_end metrics [
+                every_end_is_counted, a_redrive_is_counted_to_its_end, hours_and_queues_stand_apart, old_hours_go,
             ]);
             suite!(@ $back_end job [
                 run_now_makes_it_due, run_now_answers_for_every_state, cancel_answers_for_every_state,

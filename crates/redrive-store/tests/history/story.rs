@@ -27,10 +27,18 @@ pub(crate) struct Story {
 }
 
 impl Story {
-    /// Begins with the event of its enqueuing; nothing if this is another.
+    /// Begins with the event of its enqueuing, or with the letter that came from elsewhere; nothing if this is another.
     pub(super) fn begin(job: JobId, first: &Event) -> Option<Story> {
-        let enqueued = first.event_type == "job_enqueued";
-        enqueued.then(|| Story { job, place: Place::Waits(Standing::default()), latest: first.seq })
+        let place = match first.event_type.as_str() {
+            "job_enqueued" => Place::Waits(Standing::default()),
+            "letter_imported" => {
+                let attempts = first.data["attempt"].as_i64().unwrap_or_default();
+                let retries = first.retry_info.as_ref().map_or(0, |retry| i64::from(retry.retry_count));
+                Place::Dead(Standing { attempts, retries, ..Standing::default() })
+            }
+            _ => return None,
+        };
+        Some(Story { job, place, latest: first.seq })
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -72,14 +80,16 @@ impl Story {
             }
             ("attempt_started", Place::Begun(_)) => return Err("the attempt before has not ended".to_owned()),
             ("manual_retry", Place::Waits(standing)) => (Place::Waits(standing), standing),
-            ("manual_retry" | "redriven", Place::Dead(standing)) => {
+            ("manual_retry" | "redriven" | "redrive", Place::Dead(standing)) => {
                 let fresh = standing.redriven();
                 (Place::Waits(fresh), fresh)
             }
-            ("letter_expired" | "job_cancelled", Place::Dead(standing))
+            ("letter_expired" | "letter_discarded" | "job_cancelled", Place::Dead(standing))
             | ("job_cancelled", Place::Waits(standing)) => (Place::Over, standing),
             (_, Place::Dead(_)) => return Err("nobody has put the dead letter back".to_owned()),
-            ("manual_retry" | "redriven", Place::Begun(_)) => return Err("it was running".to_owned()),
+            ("manual_retry" | "redriven" | "redrive", Place::Begun(_)) => {
+                return Err("it was running".to_owned());
+            }
             (_, Place::Waits(standing)) => self.ended(event, standing.leased(false), writers, replay)?,
             (_, Place::Begun(claim)) => self.ended(event, claim, writers, replay)?,
         };

@@ -7,6 +7,7 @@
 // Test code outside of the test functions themselves: what goes wrong is a panic, what was found is printed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+mod anchor;
 mod command;
 mod compare;
 #[path = "../given/mod.rs"]
@@ -89,6 +90,7 @@ async fn run_case(
 ) -> Result<(), TestCaseError> {
     let handles = stores.len();
     let mut reference = Reference::default();
+    anchor::put(&*stores[0], &mut reference).await;
     for presence in [20_000, 50_000] {
         step::run(&*stores[0], &mut reference, &Command::Register { presence }).await?;
     }

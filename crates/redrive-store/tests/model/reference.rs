@@ -106,6 +106,8 @@ pub(crate) struct Reference {
     pub(crate) stream: Vec<(Option<JobId>, i64, bool)>,
     /// So far the last round of pruning looked.
     pub(crate) pruned_to: usize,
+    /// A letter that nothing ever happens to.
+    pub(crate) anchor: Option<JobId>,
 }
 
 impl Reference {
@@ -136,6 +138,9 @@ impl Reference {
         self.pruned_to = if old.len() < limit { 0 } else { old.last().map_or(0, |(place, _)| place + 1) };
         let mut gone = 0;
         for (place, job) in old {
+            if job.is_some() && job == self.anchor {
+                continue;
+            }
             let known = job.map(|job| self.jobs.get_mut(&job).unwrap());
             if known.as_ref().is_some_and(|known| !known.is_over()) {
                 continue;

@@ -58,7 +58,8 @@ pub enum EngineError {
         /// Its name.
         rule: String,
         /// Why not.
-        why: String,
+        #[source]
+        why: RuleProblem,
     },
     /// An event that nobody knows.
     #[error("there is no event {0}")]
@@ -70,4 +71,15 @@ pub enum EngineError {
     /// What is imported cannot be read, or what is exported cannot be written.
     #[error("reading or writing the events failed")]
     Io(#[from] std::io::Error),
+}
+
+/// Why a rule of automatic recovery cannot be obeyed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RuleProblem {
+    /// Its filter cannot be read.
+    #[error("its filter cannot be read: {0}")]
+    Filter(#[source] redrive_store::filter::FilterError),
+    /// Its rate is none.
+    #[error("{0:?} is no rate such as 10/s, 30/m or 100/h")]
+    Rate(String),
 }

@@ -185,35 +185,21 @@ impl Engine {
     /// ```
     pub async fn metrics(&self, since: Duration, queue: Option<&str>) -> Result<MetricsReport, EngineError> {
         let now = self.now();
-        let to_hour = hour_of(now);
-        let from_hour = hour_of(now.before(since)).min(to_hour);
-        let counts = self.counts(from_hour, to_hour, queue).await?;
-        let recovery_from = hour_of(now.before(RECOVERY_PERIOD));
-        let recovery = self.counts(recovery_from, to_hour, queue).await?;
-        let sums = Sums::of(&counts);
-        let from = hour_at(from_hour);
-        Ok(MetricsReport {
-            from,
-            to: now,
-            queue: queue.map(str::to_owned),
-            totals: sums.totals(),
-            rates: sums.totals().rates(),
-            by_cause: sums.by_cause(),
-            by_type: if queue.is_none() { Some(self.letters_by_type().await?) } else { None },
-            latency_ms: sums.latency(),
-            retries: sums.retries(),
-            dead_letters: self.letter_counts(&sums, queue, now).await?,
-            recovery: Sums::of(&recovery).recovery(hour_at(recovery_from)),
-            automatic_retry: sums.automatic_retry(),
-            manual_retries: sums.get(Metric::ManualRetries),
-            hourly: hourly(&counts, from_hour, to_hour),
-        })
+        let counts = self.counts(hours_of(now, since), queue).await?;
+        let recovery = self.counts(hours_of(now, RECOVERY_PERIOD), queue).await?;
+        let mut report = MetricsReport::of_counts(&counts, &recovery, now, since, queue);
+        report.dead_letters.visible = self.visible_letters(queue, now).await?;
+        let oldest = self.oldest_letter(queue.map(str::to_owned)).await?;
+        report.dead_letters.oldest_age_ms = oldest.map(|at| millis(now.since(at)));
+        if queue.is_none() {
+            report.by_type = Some(self.letters_by_type().await?);
+        }
+        Ok(report)
     }
 
     async fn counts(
         &self,
-        from_hour: i64,
-        to_hour: i64,
+        (from_hour, to_hour): (i64, i64),
         queue: Option<&str>,
     ) -> Result<Vec<MetricCount>, EngineError> {
         let queue = queue.map(str::to_owned);
@@ -221,23 +207,11 @@ impl Engine {
         Ok(self.store().metrics(query).await?)
     }
 
-    async fn letter_counts(
-        &self,
-        sums: &Sums,
-        queue: Option<&str>,
-        now: Timestamp,
-    ) -> Result<LetterCounts, EngineError> {
+    async fn visible_letters(&self, queue: Option<&str>, now: Timestamp) -> Result<u64, EngineError> {
         let status = self.store().status(now).await?;
-        let visible = match queue {
+        Ok(match queue {
             None => status.dead_letters,
             Some(queue) => status.lanes.iter().filter(|lane| lane.queue == queue).map(|lane| lane.dead).sum(),
-        };
-        let oldest = self.oldest_letter(queue.map(str::to_owned)).await?;
-        Ok(LetterCounts {
-            visible,
-            oldest_age_ms: oldest.map(|at| millis(now.since(at))),
-            died: sums.get(Metric::Died),
-            discarded: sums.get(Metric::Discarded),
         })
     }
 
@@ -269,6 +243,52 @@ impl Engine {
         }
         Ok(types)
     }
+}
+
+impl MetricsReport {
+    /// The numbers of a store in which nothing has happened, such as one that is not there yet.
+    pub fn of_nothing(now: Timestamp, since: Duration, queue: Option<&str>) -> MetricsReport {
+        let report = MetricsReport::of_counts(&[], &[], now, since, queue);
+        MetricsReport { by_type: queue.is_none().then(Vec::new), ..report }
+    }
+
+    /// What follows from counts alone: those of the period, and those of the last 24 hours.
+    fn of_counts(
+        counts: &[MetricCount],
+        recovery: &[MetricCount],
+        now: Timestamp,
+        since: Duration,
+        queue: Option<&str>,
+    ) -> MetricsReport {
+        let (from_hour, to_hour) = hours_of(now, since);
+        let sums = Sums::of(counts);
+        MetricsReport {
+            from: hour_at(from_hour),
+            to: now,
+            queue: queue.map(str::to_owned),
+            totals: sums.totals(),
+            rates: sums.totals().rates(),
+            by_cause: sums.by_cause(),
+            by_type: None,
+            latency_ms: sums.latency(),
+            retries: sums.retries(),
+            dead_letters: LetterCounts {
+                died: sums.get(Metric::Died),
+                discarded: sums.get(Metric::Discarded),
+                ..LetterCounts::default()
+            },
+            recovery: Sums::of(recovery).recovery(hour_at(hours_of(now, RECOVERY_PERIOD).0)),
+            automatic_retry: sums.automatic_retry(),
+            manual_retries: sums.get(Metric::ManualRetries),
+            hourly: hourly(counts, from_hour, to_hour),
+        }
+    }
+}
+
+/// The first and the last hour of a period up to now.
+fn hours_of(now: Timestamp, since: Duration) -> (i64, i64) {
+    let last = hour_of(now);
+    (hour_of(now.before(since)).min(last), last)
 }
 
 /// What was counted, added up.

@@ -15,6 +15,8 @@ const PAGE: u32 = 1_000;
 /// How many letters are looked at in one go by a test that no index serves, and how many whole ones are read.
 const HEADS_LOOKED_AT: u32 = 10_000;
 const LETTERS_AT_A_TIME: usize = 500;
+/// How many pages of events from elsewhere are passed over in search of one of our own.
+const PASSED_OVER: u32 = 32;
 /// How many that a beginning could mean are named.
 const NAMED: usize = 5;
 /// How many letters are let go in one go.
@@ -101,7 +103,8 @@ impl Engine {
     }
 
     /// The event known by this id, or by the beginning of one that no other shares. A beginning finds events that were
-    /// written here; what came from elsewhere is found by its whole id.
+    /// written here; what came from elsewhere is found by its whole id, and where very much of that stands in between, so is
+    /// the rest.
     pub async fn event_named(&self, written: &str) -> Result<Named<Event>, EngineError> {
         if let Some(event) = self.store().event(written.to_owned()).await? {
             return Ok(Named::One(Box::new(event)));
@@ -111,7 +114,7 @@ impl Engine {
         }
         let mut after = self.place_before(written).await?;
         let mut found: Vec<Event> = Vec::new();
-        loop {
+        for _ in 0..PASSED_OVER {
             let events = self.oldest_after(after, PAGE).await?;
             let Some(last) = events.last() else { break };
             after = last.seq;
@@ -139,9 +142,10 @@ impl Engine {
     async fn place_before(&self, written: &str) -> Result<EventSeq, EngineError> {
         let newest = self.store().events(EventFilter::default(), 1).await?;
         let (mut low, mut high) = (0, newest.first().map_or(0, |event| event.seq.0));
+        let mut patience = PASSED_OVER;
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.own_after(EventSeq(middle), EventSeq(high)).await? {
+            match self.own_after(EventSeq(middle), EventSeq(high), &mut patience).await? {
                 // Everything from the middle up to there is less, too.
                 Some(event) if *event.event_id < *written => low = event.seq.0,
                 _ => high = middle,
@@ -151,7 +155,12 @@ impl Engine {
     }
 
     /// The first event of our own behind this place and up to that one.
-    async fn own_after(&self, after: EventSeq, up_to: EventSeq) -> Result<Option<Event>, EngineError> {
+    async fn own_after(
+        &self,
+        after: EventSeq,
+        up_to: EventSeq,
+        patience: &mut u32,
+    ) -> Result<Option<Event>, EngineError> {
         let mut after = after;
         let mut page = 1;
         loop {
@@ -161,9 +170,10 @@ impl Engine {
             if let Some(own) = events.into_iter().find(is_own) {
                 return Ok(Some(own).filter(|own| own.seq <= up_to));
             }
-            if after >= up_to {
+            if after >= up_to || *patience == 0 {
                 return Ok(None);
             }
+            *patience -= 1;
             page = PAGE;
         }
     }

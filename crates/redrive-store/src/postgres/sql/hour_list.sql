@@ -1,5 +1,5 @@
 -- What was counted, with what is not added up yet.
-SELECT CASE WHEN $4 THEN x.hour END, CASE WHEN $5 THEN q.name END, x.what, sum(x.n)::bigint
+SELECT CASE WHEN $4 THEN x.hour END, CASE WHEN $5 THEN q.name COLLATE "C" END, x.what, sum(x.n)::bigint
 FROM (SELECT h.hour, h.lane_id, h.what, h.n FROM redrive.hour_count h WHERE h.hour BETWEEN $1 AND $2
       UNION ALL
       SELECT d.hours[i.at], d.lane_id, d.hours[i.at + 1], d.hours[i.at + 2]
@@ -7,4 +7,4 @@ FROM (SELECT h.hour, h.lane_id, h.what, h.n FROM redrive.hour_count h WHERE h.ho
       WHERE d.hours IS NOT NULL AND d.hours[i.at] BETWEEN $1 AND $2) x
      JOIN redrive.lane l ON l.id = x.lane_id JOIN redrive.queue q ON q.id = l.queue_id
 WHERE $3::text IS NULL OR q.name = $3
-GROUP BY 1, 2, 3 ORDER BY 1, 2 COLLATE "C", 3
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 3

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redrive_policy::AutoRedrive;
+use redrive_store::filter::{Filter, LetterField};
 use redrive_store::{EventStatus, LetterFilter, NewEvent, RunState, WorkerId};
 use serde_json::json;
 
 use super::Maintained;
 use crate::engine::redrive::{Canary, RedriveRequest, RedriveRun, Which, parse_rate};
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, RuleProblem};
 
 /// How many runs are looked at for the last one of a rule.
 const REMEMBERED: u32 = 500;
@@ -31,15 +32,15 @@ pub(in crate::engine) struct Rule {
 impl Rule {
     /// What a configuration says; an error that names the rule when it cannot be obeyed.
     pub(in crate::engine) fn new(rule: &AutoRedrive) -> Result<Rule, EngineError> {
-        let refuse = |why: String| EngineError::BadRecoveryRule { rule: rule.name.clone(), why };
-        let filter = rule.filter.parse::<redrive_store::filter::Filter<redrive_store::filter::LetterField>>();
-        let filter = filter.map_err(|error| refuse(error.to_string()))?;
+        Rule::read(rule).map_err(|why| EngineError::BadRecoveryRule { rule: rule.name.clone(), why })
+    }
+
+    /// The same, with the problem alone.
+    pub(in crate::engine) fn read(rule: &AutoRedrive) -> Result<Rule, RuleProblem> {
+        let filter: Filter<LetterField> = rule.filter.parse().map_err(RuleProblem::Filter)?;
         let rate = match &rule.rate {
             None => None,
-            Some(text) => Some(
-                parse_rate(text)
-                    .ok_or_else(|| refuse(format!("rate {text:?} is none such as 10/s, 30/m or 100/h")))?,
-            ),
+            Some(text) => Some(parse_rate(text).ok_or_else(|| RuleProblem::Rate(text.clone()))?),
         };
         let wanted_by = format!("rule:{}", rule.name);
         let request = RedriveRequest {
@@ -53,6 +54,11 @@ impl Rule {
         };
         Ok(Rule { wanted_by, every: rule.every, request })
     }
+}
+
+/// Whether a rule could be obeyed: `redrive config check` asks before anybody relies on it.
+pub fn check_recovery_rule(rule: &AutoRedrive) -> Result<(), RuleProblem> {
+    Rule::read(rule).map(drop)
 }
 
 /// One look at every rule. The worker that came first of those present does it, so that two do not begin the same.

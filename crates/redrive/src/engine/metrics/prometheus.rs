@@ -132,8 +132,7 @@ impl Engine {
     /// Over the last 24 hours (001).
     async fn recovery(&self, text: &mut Exposition) -> Result<(), EngineError> {
         let now = self.now();
-        let from = hour_of(now.before(super::RECOVERY_PERIOD));
-        let counts = self.counts(from, hour_of(now), None).await?;
+        let counts = self.counts(super::hours_of(now, super::RECOVERY_PERIOD), None).await?;
         let recovery = Sums::of(&counts).recovery(now);
         text.family(
             "redrive_recovery_success_ratio",

@@ -1,0 +1,155 @@
+//! `dlq discard` and `dlq purge --older-than D`: letters go for good. What would go is shown first, and asked about.
+
+use redrive::engine::{Discard, Engine};
+use redrive_policy::human_duration;
+use redrive_store::{JobState, LetterFilter};
+
+use super::opened::{self, Opened};
+use super::{ask, ids};
+use crate::args::{DiscardArgs, DlqPurgeArgs};
+use crate::settings::Form;
+use crate::text::text;
+use crate::trouble::Trouble;
+use crate::view::Page;
+use crate::view::discarded::DiscardedView;
+use crate::{Exit, Stage, render};
+
+/// How many are shown before.
+const SHOWN: u32 = 5;
+/// How many are looked at for these in one go.
+const LOOKED_AT: u32 = 20_000;
+
+/// Nothing: the person did not confirm it.
+type Ended = Option<(DiscardedView, Exit)>;
+
+/// What is to go, and how.
+struct Wish<'a> {
+    which: LetterFilter,
+    /// The same in the words of whoever asked.
+    asked: String,
+    how: Discard,
+    why: Option<&'a str>,
+    not_found: Vec<String>,
+    command: &'static str,
+    dry_run: bool,
+    yes: bool,
+}
+
+pub(super) fn discard(args: &DiscardArgs, stage: &mut Stage<'_>) -> Result<Ended, Trouble> {
+    let config = stage.settings.config()?;
+    let opened = opened::to_read(stage)?;
+    let engine = opened.engine(&config, stage)?;
+    let mut not_found = Vec::new();
+    let which = if let Some(group) = &args.group {
+        LetterFilter {
+            fingerprint: Some(opened.group(group, &engine)?.fingerprint),
+            ..LetterFilter::default()
+        }
+    } else if let Some(filter) = &args.filter {
+        filter.letters(opened.now)
+    } else {
+        let mut letters = Vec::new();
+        for id in ids::given(&args.ids, stage)? {
+            match opened.job(&id) {
+                Ok(record) if matches!(record.state, JobState::Dead(_)) => letters.push(record.id),
+                Ok(record) => not_found.push(record.id.to_string()),
+                Err(Trouble::NoJob { id, .. }) => not_found.push(id),
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        LetterFilter { ids: Some(letters), ..LetterFilter::default() }
+    };
+    let asked = match (&args.group, &args.filter) {
+        (Some(group), _) => format!("group={group}"),
+        (None, Some(filter)) => filter.to_string(),
+        (None, None) => "-".to_owned(),
+    };
+    let wish = Wish {
+        which,
+        asked,
+        how: Discard::ByHand,
+        why: args.why.as_deref(),
+        not_found,
+        command: "redrive dlq discard",
+        dry_run: args.dry_run,
+        yes: args.yes,
+    };
+    go(wish, &opened, &engine, stage)
+}
+
+pub(super) fn purge(args: &DlqPurgeArgs, stage: &mut Stage<'_>) -> Result<Ended, Trouble> {
+    let config = stage.settings.config()?;
+    let opened = opened::to_read(stage)?;
+    let engine = opened.engine(&config, stage)?;
+    let old = LetterFilter { before: Some(opened.now.before(args.older_than)), ..LetterFilter::default() };
+    let which = match &args.filter {
+        Some(filter) => filter.letters_among(old, opened.now),
+        None => old,
+    };
+    let why = format!("older than {}", human_duration(args.older_than));
+    let wish = Wish {
+        which,
+        asked: String::new(),
+        how: Discard::ByAge,
+        why: Some(&why),
+        not_found: Vec::new(),
+        command: "redrive dlq purge",
+        dry_run: args.dry_run,
+        yes: args.yes,
+    };
+    go(wish, &opened, &engine, stage)
+}
+
+/// Shows what would go, asks, and lets it go.
+fn go(wish: Wish<'_>, opened: &Opened, engine: &Engine, stage: &mut Stage<'_>) -> Result<Ended, Trouble> {
+    let lang = stage.settings.lang;
+    let matching = opened.wait(opened.store.count_letters(wish.which.clone()))?;
+    let sample = sample(&wish.which, opened)?;
+    let some_missing = !wish.not_found.is_empty();
+    let view = DiscardedView::would(matching, sample, wish.not_found, opened.now);
+    let exit = if some_missing { Exit::Partly } else { Exit::Done };
+    if matching == 0 {
+        return match (some_missing, wish.how) {
+            (true, _) => Ok(Some((view.done(0), Exit::Nothing))),
+            // That nothing is old enough is what a person hopes for.
+            (false, Discard::ByAge) => Ok(Some((view.done(0), Exit::Done))),
+            (false, Discard::ByHand) => {
+                Err(Trouble::NothingMatches { asked: wish.asked, store: opened.store.location() })
+            }
+        };
+    }
+    if wish.dry_run {
+        return Ok(Some((view, exit)));
+    }
+    if !wish.yes {
+        if stage.settings.form != Form::Json && stage.stdin_is_terminal {
+            let page = render::page(&view.blocks(stage.settings.reader()), stage);
+            stage.talk.page(&page);
+        }
+        let what = text(lang, "discarded.about-to", &[("n", &matching)]);
+        if !ask(&what, "discarded.go-on", wish.command, stage)? {
+            return Ok(None);
+        }
+    }
+    let talk = &mut stage.talk;
+    let gone = opened.runtime.block_on(engine.discard_letters(wish.which, wish.how, wish.why, |gone| {
+        talk.progress(&text(lang, "discarded.progress", &[("n", &gone), ("all", &matching)]));
+    }));
+    stage.talk.progress_ends();
+    let gone = gone?;
+    opened.wait(opened.store.close())?;
+    Ok(Some((view.done(gone), exit)))
+}
+
+/// The oldest of them.
+fn sample(which: &LetterFilter, opened: &Opened) -> Result<Vec<redrive_store::LetterHead>, Trouble> {
+    let mut looking = LetterFilter { oldest_first: true, ..which.clone() };
+    loop {
+        let page = opened.wait(opened.store.letter_heads(looking.clone(), SHOWN, LOOKED_AT))?;
+        match page.next {
+            // A test that few pass is asked until some have.
+            Some(next) if page.heads.is_empty() => looking.after = Some(next),
+            _ => return Ok(page.heads),
+        }
+    }
+}

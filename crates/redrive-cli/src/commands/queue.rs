@@ -1,0 +1,53 @@
+//! `queue list`, `queue pause NAME`, `queue resume NAME`: what waits where, and stopping it for a while.
+
+use redrive_policy::redact;
+use redrive_store::Timestamp;
+
+use super::{opened, shown};
+use crate::args::QueueCommand;
+use crate::escape::beginning;
+use crate::trouble::{DeskTrouble, Trouble};
+use crate::view::queue::{QueueChangedView, QueueItem, QueuesView};
+use crate::{Exit, Stage};
+
+/// The most that is kept of a reason.
+const WHY_CHARS: usize = 1_000;
+
+pub(super) fn run(command: Option<QueueCommand>, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+    match command.unwrap_or(QueueCommand::List) {
+        QueueCommand::List => list(stage).and_then(|view| shown(&view, Exit::Done, stage)),
+        QueueCommand::Pause { name, why } => {
+            pause(name, why.as_deref(), stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }
+        QueueCommand::Resume { name } => resume(name, stage).and_then(|view| shown(&view, Exit::Done, stage)),
+    }
+}
+
+fn list(stage: &mut Stage<'_>) -> Result<QueuesView, Trouble> {
+    let now = Timestamp::from_system(stage.now);
+    let Some(opened) = opened::if_there(stage)? else { return Ok(QueuesView::new(Vec::new(), now)) };
+    let lanes = opened.wait(opened.store.status(now))?.lanes;
+    let queues = opened.wait(opened.store.queues())?;
+    Ok(QueuesView::new(queues.into_iter().map(|queue| QueueItem::new(queue, &lanes, now)).collect(), now))
+}
+
+/// Makes the store when there is none: a queue may be stopped before anything is in it.
+fn pause(queue: String, why: Option<&str>, stage: &Stage<'_>) -> Result<QueueChangedView, Trouble> {
+    let opened = opened::to_write(stage)?;
+    let why = why.map(|why| beginning(&redact(why), WHY_CHARS));
+    let changed = opened.wait(opened.store.pause_queue(opened.now, queue.clone(), why))?;
+    opened.wait(opened.store.close())?;
+    Ok(QueueChangedView { schema: "redrive/queue_changed.v1", queue, paused: true, changed })
+}
+
+fn resume(queue: String, stage: &Stage<'_>) -> Result<QueueChangedView, Trouble> {
+    let opened = opened::to_read(stage)?;
+    let resumed = opened.wait(opened.store.resume_queue(opened.now, queue.clone()))?;
+    let unknown = || {
+        let (queue, store) = (queue.clone(), opened.store.location());
+        Trouble::Desk(DeskTrouble::NoQueue { queue, store })
+    };
+    let changed = resumed.ok_or_else(unknown)?;
+    opened.wait(opened.store.close())?;
+    Ok(QueueChangedView { schema: "redrive/queue_changed.v1", queue, paused: false, changed })
+}

@@ -1,0 +1,130 @@
+//! The trouble of those who operate: editors, payloads, queues.
+
+use std::io;
+use std::path::PathBuf;
+
+use redrive_policy::Lang;
+
+use super::{Trouble, system_error};
+use crate::exit::Exit;
+use crate::text::{say, text};
+
+/// What goes wrong while something is mended.
+#[derive(Debug)]
+pub(crate) enum DeskTrouble {
+    /// No such queue.
+    NoQueue { queue: String, store: String },
+    /// No editor is named, and there is no usual one.
+    NoEditor,
+    /// What names the editor is no command.
+    BadEditor { written: String },
+    /// The editor cannot be started.
+    NoSuchEditor { editor: String, source: io::Error },
+    /// The editor ended with a code that says that it failed.
+    EditorFailed { editor: String, code: i32 },
+    /// The editor was killed.
+    EditorKilled { editor: String, signal: i32 },
+    /// What was JSON is none any more.
+    NotJson(serde_json::Error),
+    /// `--set` on a payload that is no JSON.
+    NotJsonToSet { id: String },
+    /// A payload that no editor can show.
+    NotText { id: String },
+    /// A path that leads nowhere.
+    BadPath { path: String, key: &'static str, place: String, len: usize },
+    /// Nobody who runs this kind could do anything with the payload.
+    BadForKind { kind: String, why: String },
+    /// Somebody else was faster.
+    EditedMeanwhile { id: String },
+    /// What a person typed could not be stored, and is kept.
+    Kept { trouble: Box<Trouble>, file: PathBuf },
+}
+
+impl DeskTrouble {
+    pub(super) fn exit(&self) -> Exit {
+        match self {
+            DeskTrouble::NoQueue { .. } => Exit::Nothing,
+            DeskTrouble::BadPath { .. }
+            | DeskTrouble::NotJsonToSet { .. }
+            | DeskTrouble::BadForKind { .. } => Exit::Usage,
+            DeskTrouble::NoEditor
+            | DeskTrouble::BadEditor { .. }
+            | DeskTrouble::NoSuchEditor { .. }
+            | DeskTrouble::EditorFailed { .. }
+            | DeskTrouble::EditorKilled { .. }
+            | DeskTrouble::NotJson(_)
+            | DeskTrouble::NotText { .. }
+            | DeskTrouble::EditedMeanwhile { .. }
+            | DeskTrouble::Kept { .. } => Exit::Failed,
+        }
+    }
+
+    pub(super) fn messages(&self, lang: Lang) -> Vec<String> {
+        match self {
+            DeskTrouble::Kept { trouble, file } => {
+                let mut messages = trouble.messages(lang);
+                messages.push(text(lang, "trouble.desk.kept", &[("file", &file.display())]));
+                messages
+            }
+            _ => vec![self.message(lang)],
+        }
+    }
+
+    fn message(&self, lang: Lang) -> String {
+        let key = format!("trouble.desk.{}", self.key());
+        match self {
+            DeskTrouble::NoQueue { queue, store } => text(lang, &key, &[("queue", queue), ("store", store)]),
+            DeskTrouble::BadEditor { written } => text(lang, &key, &[("editor", written)]),
+            DeskTrouble::NoSuchEditor { editor, source } => {
+                text(lang, &key, &[("editor", editor), ("error", &system_error(source, lang))])
+            }
+            DeskTrouble::EditorFailed { editor, code } => {
+                text(lang, &key, &[("editor", editor), ("code", code)])
+            }
+            DeskTrouble::EditorKilled { editor, signal } => {
+                text(lang, &key, &[("editor", editor), ("signal", signal)])
+            }
+            DeskTrouble::NotJson(error) => text(lang, &key, &[("error", error)]),
+            DeskTrouble::NotJsonToSet { id }
+            | DeskTrouble::NotText { id }
+            | DeskTrouble::EditedMeanwhile { id } => text(lang, &key, &[("id", id)]),
+            DeskTrouble::BadPath { path, key: why, place, len } => {
+                let values: [(&str, &dyn std::fmt::Display); 3] =
+                    [("path", path), ("place", place), ("len", len)];
+                text(lang, &format!("trouble.desk.path.{why}"), &values)
+            }
+            DeskTrouble::BadForKind { kind, why } => text(lang, &key, &[("kind", kind), ("why", why)]),
+            DeskTrouble::NoEditor | DeskTrouble::Kept { .. } => say(lang, &key),
+        }
+    }
+
+    pub(super) fn hint(&self, lang: Lang) -> Option<String> {
+        match self {
+            DeskTrouble::Kept { trouble, .. } => trouble.hint(lang),
+            DeskTrouble::EditedMeanwhile { id }
+            | DeskTrouble::NotText { id }
+            | DeskTrouble::NotJsonToSet { id } => {
+                Some(text(lang, &format!("trouble.hint.desk.{}", self.key()), &[("id", id)]))
+            }
+            _ => Some(say(lang, &format!("trouble.hint.desk.{}", self.key()))),
+        }
+    }
+
+    const fn key(&self) -> &'static str {
+        match self {
+            DeskTrouble::NoQueue { .. } => "no-queue",
+            DeskTrouble::NoEditor => "no-editor",
+            DeskTrouble::BadEditor { .. } => "bad-editor",
+            DeskTrouble::NoSuchEditor { .. } => "no-such-editor",
+            DeskTrouble::EditorFailed { .. } => "editor-failed",
+            DeskTrouble::EditorKilled { .. } => "editor-killed",
+            DeskTrouble::NotJson(_) => "not-json",
+            DeskTrouble::NotJsonToSet { .. } => "not-json-to-set",
+            DeskTrouble::NotText { .. } => "not-text",
+            DeskTrouble::BadPath { .. } => "bad-path",
+            DeskTrouble::BadForKind { .. } => "bad-for-kind",
+            DeskTrouble::EditedMeanwhile { .. } => "edited-meanwhile",
+            DeskTrouble::Kept { .. } => "kept",
+        }
+    }
+}

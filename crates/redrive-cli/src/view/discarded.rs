@@ -1,0 +1,111 @@
+//! Letters that go for good: which they would be, and how many went.
+
+use redrive_policy::Cause;
+use redrive_store::{LetterHead, Timestamp};
+use serde::Serialize;
+
+use super::block::{Column, Listing, Panel};
+use super::{Block, Page, Reader, Span, Tone, moment};
+use crate::text::{say, text};
+
+/// JSON: `redrive/discarded.v1`.
+#[derive(Debug, Serialize)]
+pub(crate) struct DiscardedView {
+    schema: &'static str,
+    /// How many there were to go.
+    matching: u64,
+    /// How many went.
+    discarded: u64,
+    /// Ids that were no letters.
+    not_found: Vec<String>,
+    /// Whether nothing was done, only counted.
+    dry_run: bool,
+    /// The oldest of them.
+    sample: Vec<SampleLetter>,
+    #[serde(skip)]
+    now: Timestamp,
+}
+
+#[derive(Debug, Serialize)]
+struct SampleLetter {
+    id: String,
+    queue: String,
+    kind: String,
+    cause: Cause,
+    died_at: Timestamp,
+    error_message: String,
+}
+
+impl DiscardedView {
+    /// What would go.
+    pub(crate) fn would(
+        matching: u64,
+        sample: Vec<LetterHead>,
+        not_found: Vec<String>,
+        now: Timestamp,
+    ) -> Self {
+        let sample = sample.into_iter().map(|head| SampleLetter {
+            id: head.id.to_string(),
+            queue: head.queue,
+            kind: head.kind,
+            cause: head.cause,
+            died_at: head.died_at,
+            error_message: head.error_message,
+        });
+        DiscardedView {
+            schema: "redrive/discarded.v1",
+            matching,
+            discarded: 0,
+            not_found,
+            dry_run: true,
+            sample: sample.collect(),
+            now,
+        }
+    }
+
+    /// What went.
+    pub(crate) fn done(self, discarded: u64) -> DiscardedView {
+        DiscardedView { discarded, dry_run: false, ..self }
+    }
+}
+
+impl Page for DiscardedView {
+    fn blocks(&self, reader: Reader) -> Vec<Block> {
+        let lang = reader.lang;
+        let mut blocks: Vec<Block> = self
+            .not_found
+            .iter()
+            .map(|id| {
+                Block::Text(vec![Span::new(text(lang, "discarded.not-found", &[("id", id)]), Tone::Bad)])
+            })
+            .collect();
+        if !self.dry_run {
+            let line = text(lang, "discarded.done", &[("n", &self.discarded)]);
+            blocks.push(Block::Text(vec![Span::new(line, Tone::Strong)]));
+            return blocks;
+        }
+        let columns = vec![
+            Column::left(say(lang, "letter.id")),
+            Column::right(say(lang, "letter.when")).rank(1),
+            Column::left(say(lang, "letter.cause")),
+            Column::left(say(lang, "letter.error")).cut_to(20),
+        ];
+        let row = |letter: &SampleLetter| {
+            vec![
+                Span::new(letter.id.clone(), Tone::Strong),
+                Span::new(moment::when(letter.died_at, self.now, reader), Tone::Dim),
+                Span::new(letter.cause.name(), Tone::Bad),
+                Span::plain(letter.error_message.clone()),
+            ]
+        };
+        let mut body = vec![Block::Listing(Listing { columns, rows: self.sample.iter().map(row).collect() })];
+        let shown = u64::try_from(self.sample.len()).unwrap_or(u64::MAX);
+        if self.matching > shown {
+            let more = text(lang, "discarded.and-more", &[("n", &(self.matching - shown))]);
+            body.push(Block::Text(vec![Span::new(more, Tone::Dim)]));
+        }
+        let title = text(lang, "discarded.would", &[("n", &self.matching)]);
+        blocks.push(Block::Panel(Panel::new(title, body).border(Tone::Bad)));
+        blocks
+    }
+}

@@ -1,0 +1,135 @@
+//! Queues: what waits in each, and which are paused.
+
+use redrive_store::{LaneCounts, Queue, Timestamp};
+use serde::Serialize;
+
+use super::badge::Badge;
+use super::block::{Column, Listing};
+use super::moment::{rough, when};
+use super::{Block, Page, Reader, Span, Tone};
+use crate::text::{say, text};
+
+/// One queue, whatever kinds of work are in it.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct QueueItem {
+    name: String,
+    /// Due, and waiting for a worker.
+    ready: u64,
+    /// Waiting for their time.
+    scheduled: u64,
+    running: u64,
+    dead: u64,
+    succeeded: u64,
+    /// How long the oldest one has been due.
+    oldest_due_age_ms: Option<u64>,
+    paused_at: Option<Timestamp>,
+    paused_why: Option<String>,
+}
+
+impl QueueItem {
+    pub(crate) fn new(queue: Queue, lanes: &[LaneCounts], now: Timestamp) -> QueueItem {
+        let mut item = QueueItem {
+            name: queue.name,
+            ready: 0,
+            scheduled: 0,
+            running: 0,
+            dead: 0,
+            succeeded: 0,
+            oldest_due_age_ms: None,
+            paused_at: queue.paused_at,
+            paused_why: queue.paused_why,
+        };
+        for lane in lanes.iter().filter(|lane| lane.queue == item.name) {
+            item.ready += lane.ready.saturating_sub(lane.scheduled);
+            item.scheduled += lane.scheduled;
+            item.running += lane.leased;
+            item.dead += lane.dead;
+            item.succeeded += lane.succeeded;
+            let age = lane.oldest_due.map(|at| u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX));
+            item.oldest_due_age_ms = item.oldest_due_age_ms.max(age);
+        }
+        item
+    }
+}
+
+/// JSON: `redrive/queues.v1`.
+#[derive(Debug, Serialize)]
+pub(crate) struct QueuesView {
+    schema: &'static str,
+    items: Vec<QueueItem>,
+    #[serde(skip)]
+    now: Timestamp,
+}
+
+impl QueuesView {
+    pub(crate) fn new(items: Vec<QueueItem>, now: Timestamp) -> QueuesView {
+        QueuesView { schema: "redrive/queues.v1", items, now }
+    }
+
+    /// Badge and since when, with the words of whoever paused it.
+    fn paused(&self, item: &QueueItem, reader: Reader) -> Span {
+        let Some(at) = item.paused_at else { return Span::plain("-") };
+        let badge = Badge::Paused.span(reader.lang);
+        let why = item.paused_why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        Span::new(format!("{} {}{why}", badge.text, when(at, self.now, reader)), badge.tone)
+    }
+}
+
+impl Page for QueuesView {
+    fn blocks(&self, reader: Reader) -> Vec<Block> {
+        let lang = reader.lang;
+        if self.items.is_empty() {
+            return vec![Block::Text(vec![Span::plain(say(lang, "queue.none"))])];
+        }
+        let word = |key: &str| say(lang, &format!("status.{key}"));
+        let columns = vec![
+            Column::left(word("queue")),
+            Column::right(word("ready")),
+            Column::right(word("scheduled")).rank(2),
+            Column::right(word("leased")),
+            Column::right(word("dead")),
+            Column::right(word("succeeded")).rank(3),
+            Column::right(word("oldest")).rank(1),
+            Column::left(say(lang, "queue.paused")).cut_to(10),
+        ];
+        let number = |n: u64, tone: Tone| Span::new(n.to_string(), if n == 0 { Tone::Dim } else { tone });
+        let row = |item: &QueueItem| {
+            let oldest = item.oldest_due_age_ms.map(|ms| rough(std::time::Duration::from_millis(ms)));
+            vec![
+                Span::new(item.name.clone(), Tone::Strong),
+                number(item.ready, Tone::Plain),
+                number(item.scheduled, Tone::Plain),
+                number(item.running, Tone::Plain),
+                number(item.dead, Tone::Bad),
+                number(item.succeeded, Tone::Good),
+                Span::plain(oldest.unwrap_or_else(|| "-".to_owned())),
+                self.paused(item, reader),
+            ]
+        };
+        vec![Block::Listing(Listing { columns, rows: self.items.iter().map(row).collect() })]
+    }
+}
+
+/// What became of a queue. JSON: `redrive/queue_changed.v1`.
+#[derive(Debug, Serialize)]
+pub(crate) struct QueueChangedView {
+    pub(crate) schema: &'static str,
+    pub(crate) queue: String,
+    /// How it stands now.
+    pub(crate) paused: bool,
+    /// Whether it stood otherwise before.
+    pub(crate) changed: bool,
+}
+
+impl Page for QueueChangedView {
+    fn blocks(&self, reader: Reader) -> Vec<Block> {
+        let key = match (self.paused, self.changed) {
+            (true, true) => "queue.now-paused",
+            (true, false) => "queue.was-paused",
+            (false, true) => "queue.now-resumed",
+            (false, false) => "queue.was-resumed",
+        };
+        let line = text(reader.lang, key, &[("queue", &self.queue)]);
+        vec![Block::Text(vec![Span::new(line, if self.paused { Tone::Warn } else { Tone::Good })])]
+    }
+}

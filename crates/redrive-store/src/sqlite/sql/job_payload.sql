@@ -1,1 +1,0 @@
-SELECT payload FROM job WHERE id = ?1

@@ -1,1 +1,0 @@
-SELECT event FROM dead_letter WHERE job_id = ?1

@@ -1,1 +1,0 @@
-SELECT coalesce(max(version), 0) FROM payload_version WHERE job_id = ?1
