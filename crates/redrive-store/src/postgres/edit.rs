@@ -174,7 +174,8 @@ impl ImportLetters {
             let lane = lane.ok_or_else(|| Fault::Again(format!("the lane of {} is gone", job.kind)))?;
             (lane, memory.name(job.source())?)
         };
-        let died_at = tx.by_our_clock(letter.died_at, self.now);
+        // A fact of the past, told by a file: no clock of today has a say in it.
+        let died_at = letter.died_at;
         let row = EventRow {
             event_type: "letter_imported",
             source_id,
