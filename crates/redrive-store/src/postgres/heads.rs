@@ -167,32 +167,27 @@ impl Chosen {
             wheres.must_with(&text, place);
             reached = Some(wheres.value(died_at.millis()));
         }
-        let (column, values) = match &self.way {
-            Way::Age => (None, None),
-            Way::Texts(column, values) => (Some(*column), Some((wheres.value(values.clone()), "text[]"))),
-            Way::Numbers(column, values) => (Some(*column), Some((wheres.value(values.clone()), "bigint[]"))),
+        let led = match &self.way {
+            Way::Age => None,
+            Way::Texts(column, values) => Some((*column, wheres.value(values.clone()), "text[]")),
+            Way::Numbers(column, values) => Some((*column, wheres.value(values.clone()), "bigint[]")),
         };
         let schema = line.texts().schema();
         let outer = format!("ORDER BY d.died_at {order}, d.job_id {order} LIMIT {limit}");
-        let text = match (column, values) {
-            (Some(column), Some((at, kind))) => {
-                // Each value leads by itself: together no index has their order.
-                for condition in leads(column, oldest_first, reached) {
-                    wheres.must(&condition);
-                }
-                let inner =
-                    format!("ORDER BY {column} {order}, d.died_at {order}, d.job_id {order} LIMIT {limit}");
-                let one = wheres.query(schema, sql!("letter_head"), &inner);
-                format!(
-                    "SELECT d.* FROM unnest(${at}::{kind}) AS w (value) CROSS JOIN LATERAL ({one}) d {outer}"
-                )
+        let text = if let Some((column, at, kind)) = led {
+            // Each value leads by itself: together no index has their order.
+            for condition in leads(column, oldest_first, reached) {
+                wheres.must(&condition);
             }
-            _ => {
-                if let Some(reached) = reached {
-                    wheres.must(&format!("d.died_at {behind}= ${reached}"));
-                }
-                wheres.query(schema, sql!("letter_head"), &outer)
+            let inner =
+                format!("ORDER BY {column} {order}, d.died_at {order}, d.job_id {order} LIMIT {limit}");
+            let one = wheres.query(schema, sql!("letter_head"), &inner);
+            format!("SELECT d.* FROM unnest(${at}::{kind}) AS w (value) CROSS JOIN LATERAL ({one}) d {outer}")
+        } else {
+            if let Some(reached) = reached {
+                wheres.must(&format!("d.died_at {behind}= ${reached}"));
             }
+            wheres.query(schema, sql!("letter_head"), &outer)
         };
         line.all_of(&text, &wheres.args()).await
     }
