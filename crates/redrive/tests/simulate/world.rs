@@ -135,7 +135,7 @@ pub(crate) async fn beside<T>(worker: WorkerBuilder, test: impl Future<Output = 
         shutdown.signal();
         answer
     };
-    let (worked, answer) = tokio::join!(running, test);
-    worked.unwrap();
+    let (report, answer) = tokio::join!(running, test);
+    report.unwrap();
     answer
 }
