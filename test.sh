@@ -40,6 +40,11 @@ need mkfs.ext4 e2fsprogs
 need losetup mount
 # A clock that jumps, in real processes.
 need faketime faketime
+# The shells that complete, and the readers of man pages.
+need zsh zsh
+need fish fish
+need mandoc mandoc
+need man man-db
 # PostgreSQL, of which the tests start servers of their own; Debian keeps its programs off the path. And a pooler before it.
 PATH="$PATH:$(printf '%s:' /usr/lib/postgresql/*/bin):/usr/sbin"
 need initdb postgresql

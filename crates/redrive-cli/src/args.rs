@@ -30,13 +30,13 @@ pub(crate) use look::{
 };
 pub(crate) use looking::{CandidatesArgs, ExportArgs, FailedArgs, PurgeArgs, TraceArgs};
 pub(crate) use operate::{
-    DeskCommand, DiscardArgs, DlqExportArgs, DlqPurgeArgs, EditArgs, GroupsArgs, MetricsArgs, NotedArgs,
-    PrometheusArgs, QueueCommand,
+    DeskCommand, DiscardArgs, DlqExportArgs, DlqPurgeArgs, EditArgs, GroupsArgs, MetricsArgs, PrometheusArgs,
+    QueueCommand,
 };
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use simulate::SimulateArgs;
-pub(crate) use value::{Assignment, BadValue, JobRef, Since, job_ref};
+pub(crate) use value::{BadValue, JobRef, Since, job_ref};
 
 /// The most delays that `policy delays` computes.
 pub(crate) const MAX_COUNT: u64 = 10_000;
@@ -133,6 +133,20 @@ pub(crate) enum Command {
         command: Option<ConfigCommand>,
     },
     Demo(DemoArgs),
+    Completions {
+        #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]))]
+        shell: String,
+    },
+    Man {
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+    /// What a shell asks while somebody types.
+    #[command(name = "__complete", hide = true)]
+    Complete {
+        #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     Help {
         #[arg(value_name = "COMMAND")]
         command: Vec<String>,
@@ -151,9 +165,9 @@ pub(crate) enum StoredCommand {
     RetryCandidates(CandidatesArgs),
     Dlq {
         #[command(flatten)]
-        list: DlqListArgs,
+        list: Box<DlqListArgs>,
         #[command(subcommand)]
-        command: Option<DlqCommand>,
+        command: Option<Box<DlqCommand>>,
     },
     Detail {
         #[arg(value_name = "ID", value_parser = id::id)]

@@ -3,6 +3,8 @@
 mod classify;
 mod classify_corpus;
 mod classify_jsonl;
+mod complete;
+mod completions;
 mod config;
 mod config_check;
 mod demo;
@@ -21,6 +23,7 @@ mod export;
 mod failed;
 mod ids;
 mod import;
+mod man;
 mod metrics;
 mod opened;
 mod paging;
@@ -112,6 +115,9 @@ pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
             Some(ConfigCommand::Schema) => config::schema(stage),
         },
         Some(Command::Demo(args)) => demo::run(&args, stage),
+        Some(Command::Completions { shell }) => completions::run(&shell, stage),
+        Some(Command::Man { out }) => man::run(out.as_deref(), stage),
+        Some(Command::Complete { words }) => complete::run(&words, stage),
     }
 }
 
@@ -128,11 +134,11 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             enqueue::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
         }
         StoredCommand::Status => status::run(stage).and_then(|view| shown(&view, Exit::Done, stage)),
-        StoredCommand::Dlq { list, command } => match command {
+        StoredCommand::Dlq { list, command } => match command.map(|command| *command) {
             Some(DlqCommand::Show(args)) => desk::show(args, &list, stage),
             Some(DlqCommand::Desk(command)) => desk::run(command, stage),
             Some(DlqCommand::List(args)) => {
-                dlq::list(&args.or(list), stage).and_then(|view| shown(&view, Exit::Done, stage))
+                dlq::list(&args.or(*list), stage).and_then(|view| shown(&view, Exit::Done, stage))
             }
             None => dlq::list(&list, stage).and_then(|view| shown(&view, Exit::Done, stage)),
         },

@@ -61,7 +61,7 @@ pub(super) fn show(written: &str, with_payload: bool, stage: &mut Stage<'_>) -> 
 /// Every group is found before the first is changed: a slip of the fingers changes nothing.
 pub(super) fn set(
     written: &[String],
-    state: GroupState,
+    stands: GroupState,
     note: Option<&str>,
     stage: &mut Stage<'_>,
 ) -> Result<GroupsChangedView, Trouble> {
@@ -76,7 +76,7 @@ pub(super) fn set(
     let note = note.map(|note| note.chars().take(NOTE_CHARS).collect::<String>());
     let mut items = Vec::with_capacity(fingerprints.len());
     for fingerprint in fingerprints {
-        let changed = opened.store.set_group_state(engine.now(), fingerprint.clone(), state, note.clone());
+        let changed = opened.store.set_group_state(engine.now(), fingerprint.clone(), stands, note.clone());
         let gone = || Trouble::NoGroup { prefix: fingerprint.clone(), store: opened.store.location() };
         items.push(GroupItem::new(opened.wait(changed)?.ok_or_else(gone)?));
     }

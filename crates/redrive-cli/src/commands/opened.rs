@@ -73,6 +73,29 @@ pub(super) fn if_there(stage: &mut Stage<'_>) -> Result<Option<Opened>, Trouble>
 }
 
 fn open(place: &StorePlace, when_missing: WhenMissing, stage: &Stage<'_>) -> Result<Opened, Trouble> {
+    let keys = stage.settings.keys(&stage.cwd)?;
+    // Whoever only looks wants to know now; work outlasts a restart.
+    let patience = if when_missing == WhenMissing::Make { WAIT_TO_WRITE } else { WAIT_TO_READ };
+    open_within(place, when_missing, keys, patience, Timestamp::from_system(stage.now))
+}
+
+/// The store for a glance, by a shell that completes a word: nothing is made, and nobody waits.
+pub(super) fn to_glance(
+    place: &StorePlace,
+    keys: Option<KeyRing>,
+    patience: Duration,
+    now: Timestamp,
+) -> Result<Opened, Trouble> {
+    open_within(place, WhenMissing::Refuse, keys, patience, now)
+}
+
+fn open_within(
+    place: &StorePlace,
+    when_missing: WhenMissing,
+    keys: Option<KeyRing>,
+    patience: Duration,
+    now: Timestamp,
+) -> Result<Opened, Trouble> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("redrive")
@@ -80,9 +103,6 @@ fn open(place: &StorePlace, when_missing: WhenMissing, stage: &Stage<'_>) -> Res
         .build()
         .map_err(Trouble::NoRuntime)?;
     let (create, encrypt) = (when_missing == WhenMissing::Make, when_missing == WhenMissing::Encrypt);
-    // Whoever only looks wants to know now; work outlasts a restart.
-    let patience = if create { WAIT_TO_WRITE } else { WAIT_TO_READ };
-    let keys = stage.settings.keys(&stage.cwd)?;
     let store: Arc<dyn Store> = match place {
         StorePlace::File(path) => Arc::new(open_file(path, create, encrypt, keys)?),
         StorePlace::Postgres(url) => {
@@ -100,7 +120,7 @@ fn open(place: &StorePlace, when_missing: WhenMissing, stage: &Stage<'_>) -> Res
             })?)
         }
     };
-    Ok(Opened { store, runtime, now: Timestamp::from_system(stage.now) })
+    Ok(Opened { store, runtime, now })
 }
 
 fn open_file(path: &Path, create: bool, encrypt: bool, keys: Option<KeyRing>) -> Result<Sqlite, Trouble> {

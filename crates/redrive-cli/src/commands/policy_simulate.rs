@@ -20,6 +20,7 @@ pub(super) fn run(args: &SimulateArgs, stage: &mut Stage<'_>) -> Result<Simulati
     let wanted = Simulate {
         since: moment(args.since, opened.now),
         until: args.until.map_or(opened.now.after(A_MOMENT), |until| moment(until, opened.now)),
+        now: opened.now,
         queue: args.queue.clone(),
         kind: args.kind.clone(),
         cause: args.cause,

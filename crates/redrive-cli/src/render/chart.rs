@@ -1,5 +1,7 @@
 //! Numbers that are seen rather than read: bars, progress, spark lines, and large counts side by side.
 
+use std::fmt::Write;
+
 use super::table::tinted;
 use crate::escape::{cut, escape, pad, pad_left, width};
 use crate::view::{Progress, Share, Span, Spark, Tone};
@@ -171,10 +173,10 @@ pub(super) fn tally(counts: &[(Span, String)], columns: usize, colour: bool) -> 
             let wide = cell(count).min(columns);
             let value = cut(&escape(&count.0.text), wide);
             let room = wide - width(&value) + BETWEEN;
-            values.push_str(&format!("{}{}", tinted(&value, count.0.tone, colour), " ".repeat(room)));
+            let _ = write!(values, "{}{}", tinted(&value, count.0.tone, colour), " ".repeat(room));
             let name = cut(&escape(&count.1), wide);
             let room = wide - width(&name) + BETWEEN;
-            names.push_str(&format!("{}{}", tinted(&name, Tone::Dim, colour), " ".repeat(room)));
+            let _ = write!(names, "{}{}", tinted(&name, Tone::Dim, colour), " ".repeat(room));
         }
         out.push(format!("{}\n{}", values.trim_end(), names.trim_end()));
         rest = after;

@@ -62,10 +62,6 @@ impl GroupItem {
         }
     }
 
-    pub(crate) fn fingerprint(&self) -> &str {
-        &self.fingerprint
-    }
-
     fn badge(&self, reader: Reader) -> Span {
         Badge::named(self.state).map_or_else(|| Span::plain(self.state), |badge| badge.span(reader.lang))
     }

@@ -49,11 +49,9 @@ fn per_minute(tally: &Tally, (first, last): (i64, i64)) -> Vec<u64> {
 }
 
 /// A number, or the two that it lies between.
-fn written<T: Copy + PartialEq>(between: Between<T>, write: impl Fn(T) -> String) -> String {
-    if between.least == between.most {
-        return write(between.most);
-    }
-    format!("{}–{}", write(between.least), write(between.most))
+fn written<T>(between: Between<T>, write: impl Fn(T) -> String) -> String {
+    let (least, most) = (write(between.least), write(between.most));
+    if least == most { most } else { format!("{least}–{most}") }
 }
 
 fn exactly<T: Copy>(number: T) -> Between<T> {
@@ -63,7 +61,8 @@ fn exactly<T: Copy>(number: T) -> Between<T> {
 /// One line of the comparison.
 struct Figure {
     name: &'static str,
-    of: fn(&Tally) -> Between<u64>,
+    /// Nothing where there is no such number.
+    of: fn(&Tally) -> Option<Between<u64>>,
     write: fn(u64) -> String,
     /// What more of it means.
     more: Tone,
@@ -83,49 +82,62 @@ fn as_millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
+fn in_millis(length: Between<Duration>) -> Between<u64> {
+    Between { least: as_millis(length.least), most: as_millis(length.most) }
+}
+
 /// What is compared, in this order.
-fn figures() -> [Figure; 12] {
+fn figures() -> [Figure; 14] {
     let figure = |name, of, more| Figure { name, of, write: number, more, optional: false };
     let optional = |name, of| Figure { optional: true, ..figure(name, of, Tone::Plain) };
     let time = |name, of| Figure { write: millis, optional: true, ..figure(name, of, Tone::Plain) };
+    let recovered = |tally: &Tally| Some(exactly(tally.recovered + tally.recovered_estimated));
+    let lost = |tally: &Tally| Some(exactly(tally.lost + tally.lost_estimated));
     [
-        figure("recovered", |tally| exactly(tally.recovered + tally.recovered_estimated), Tone::Good),
-        figure("lost", |tally| exactly(tally.lost + tally.lost_estimated), Tone::Bad),
-        figure("unknown", |tally| exactly(tally.unknown), Tone::Warn),
-        optional("open", |tally| exactly(tally.open)),
-        optional("cancelled", |tally| exactly(tally.cancelled)),
-        figure("set-aside", |tally| exactly(tally.set_aside), Tone::Bad),
-        figure("attempts", |tally| tally.attempts, Tone::Plain),
-        optional("estimated", |tally| exactly(tally.estimated_attempts)),
-        figure("retries", |tally| tally.retries, Tone::Plain),
-        time("waited", |tally| Between {
-            least: as_millis(tally.waited.least),
-            most: as_millis(tally.waited.most),
-        }),
-        time("p50", |tally| exactly(tally.recovery(50).map_or(0, as_millis))),
-        time("p95", |tally| exactly(tally.recovery(95).map_or(0, as_millis))),
+        figure("recovered", recovered, Tone::Good),
+        optional("by-estimate", |tally| Some(exactly(tally.recovered_estimated))),
+        figure("lost", lost, Tone::Bad),
+        optional("by-estimate", |tally| Some(exactly(tally.lost_estimated))),
+        figure("unknown", |tally| Some(exactly(tally.unknown)), Tone::Warn),
+        optional("open", |tally| Some(exactly(tally.open))),
+        optional("cancelled", |tally| Some(exactly(tally.cancelled))),
+        figure("set-aside", |tally| Some(tally.set_aside), Tone::Bad),
+        figure("attempts", |tally| Some(tally.attempts), Tone::Plain),
+        optional("never-made", |tally| Some(exactly(tally.estimated_attempts))),
+        figure("retries", |tally| Some(tally.retries), Tone::Plain),
+        time("waited", |tally| Some(in_millis(tally.waited))),
+        time("p50", |tally| tally.recovery(50).map(in_millis)),
+        time("p95", |tally| tally.recovery(95).map(in_millis)),
     ]
 }
 
 impl Figure {
+    fn is_nothing(&self, tally: &Tally) -> bool {
+        (self.of)(tally).is_none_or(|number| number == exactly(0))
+    }
+
+    /// The cell of the record.
+    fn plain(&self, tally: &Tally) -> Span {
+        Span::plain((self.of)(tally).map_or_else(|| "-".to_owned(), |number| written(number, self.write)))
+    }
+
     /// The cell of a candidate: the number, and how far it is from the record.
     fn cell(&self, tally: &Tally, recorded: &Tally) -> Span {
-        let (now, before) = ((self.of)(tally), (self.of)(recorded));
-        let value = written(now, self.write);
-        if now.least != now.most || now == before {
-            return Span::plain(value);
-        }
-        let (sign, by, is_more) = if now.most > before.most {
-            ("+", now.most - before.most, true)
-        } else {
-            ("-", before.most - now.most, false)
+        let (Some(now), Some(before)) = ((self.of)(tally), (self.of)(recorded)) else {
+            return self.plain(tally);
         };
+        if now.least != now.most || now == before {
+            return self.plain(tally);
+        }
+        let is_more = now.most > before.most;
+        let sign = if is_more { "+" } else { "-" };
         let tone = match (self.more, is_more) {
             (Tone::Good, true) | (Tone::Bad, false) => Tone::Good,
             (Tone::Bad, true) | (Tone::Good, false) => Tone::Bad,
             (more, _) => more,
         };
-        Span::new(format!("{value} ({sign}{})", (self.write)(by)), tone)
+        let (value, by) = ((self.write)(now.most), (self.write)(now.most.abs_diff(before.most)));
+        Span::new(format!("{value} ({sign}{by})"), tone)
     }
 }
 
@@ -159,9 +171,9 @@ impl Page for SimulationView {
             }
         }
         blocks.extend([Block::Gap, Block::Heading(say(lang, "simulation.assumed"))]);
-        for sentence in assumed::sentences(&self.simulation, self.seed, lang) {
-            blocks.push(Block::Text(vec![Span::plain(format!("- {sentence}"))]));
-        }
+        let sentences = assumed::sentences(&self.simulation, self.seed, lang).into_iter().enumerate();
+        let numbered = sentences.map(|(i, sentence)| ((i + 1).to_string(), Span::plain(sentence)));
+        blocks.push(Block::Fields(numbered.collect()));
         blocks
     }
 }
@@ -174,18 +186,17 @@ impl SimulationView {
         let mut columns =
             vec![(String::new(), Align::Left), (say(lang, "simulation.recorded"), Align::Right)];
         columns.extend(simulated.iter().map(|one| (one.label.clone(), Align::Right)));
-        let is_nothing = |figure: &Figure, tally: &Tally| (figure.of)(tally) == exactly(0);
         let rows = figures()
             .into_iter()
             .filter(|figure| {
                 !figure.optional
-                    || !is_nothing(figure, recorded)
-                    || simulated.iter().any(|one| !is_nothing(figure, &one.tally))
+                    || !figure.is_nothing(recorded)
+                    || simulated.iter().any(|one| !figure.is_nothing(&one.tally))
             })
             .map(|figure| {
                 let name = say(lang, &format!("simulation.figure.{}", figure.name));
                 let mut row = vec![Span::new(name, Tone::Strong)];
-                row.push(Span::plain(written((figure.of)(recorded), figure.write)));
+                row.push(figure.plain(recorded));
                 row.extend(simulated.iter().map(|one| figure.cell(&one.tally, recorded)));
                 row
             });
@@ -261,14 +272,18 @@ fn differences(simulated: &Simulated, reader: Reader) -> Listing {
         Column::left(column("known")),
     ];
     let row = |one: &Difference| {
-        let known = if one.estimated { "by-estimate" } else { "for-sure" };
+        let known = match (one.simulated, one.estimated) {
+            (Ending::Unknown, _) => "-".to_owned(),
+            (_, true) => column("by-estimate"),
+            (_, false) => column("for-sure"),
+        };
         vec![
             Span::new(one.job.to_string(), Tone::Strong),
             Span::plain(one.cause.name()),
             ended(one.recorded, reader),
             ended(one.simulated, reader),
             Span::plain(format!("{} → {}", one.recorded_attempts, one.simulated_attempts)),
-            Span::new(column(known), Tone::Dim),
+            Span::new(known, Tone::Dim),
         ]
     };
     Listing { columns, rows: simulated.differences.iter().map(row).collect() }

@@ -99,8 +99,10 @@ pub struct Replayed {
     pub attempts: Vec<ReplayedAttempt>,
     /// How it ends.
     pub ending: Ending,
-    /// How often it is set aside on the way.
+    /// How often it is set aside on the way, at most.
     pub set_aside: u32,
+    /// How often it is before the first attempt that nothing is known of.
+    pub set_aside_at_least: u32,
     /// When it first failed.
     pub first_failed_at: Option<Moment>,
     /// Decisions of the same version that the policy does not explain.
@@ -141,7 +143,7 @@ pub fn recorded(job: &RecordedJob) -> Replayed {
             CameTo::Succeeded => Ending::Recovered(attempt.ended_at),
             CameTo::Cancelled => Ending::Cancelled(attempt.ended_at),
             CameTo::Failed(RecordedFailure { decided: Decided::SetAside, .. }) => {
-                way.replayed.set_aside += 1;
+                way.set_aside();
                 Ending::Lost(attempt.ended_at)
             }
             CameTo::Failed(_) | CameTo::Snoozed { .. } | CameTo::Released | CameTo::Running => Ending::Open,
@@ -178,10 +180,20 @@ impl Way {
                 attempts: Vec::new(),
                 ending: Ending::Open,
                 set_aside: 0,
+                set_aside_at_least: 0,
                 first_failed_at: None,
                 unexplained: 0,
             },
         }
+    }
+
+    fn is_in_doubt(&self) -> bool {
+        self.replayed.attempts.iter().any(|attempt| attempt.basis == Basis::Unknown)
+    }
+
+    fn set_aside(&mut self) {
+        self.replayed.set_aside += 1;
+        self.replayed.set_aside_at_least += u32::from(!self.is_in_doubt());
     }
 
     fn failed(&mut self, at: Moment) {
@@ -254,12 +266,12 @@ impl Walk<'_> {
                 After::Over(ending) => Err(ending),
                 After::Waits { since, due_at } => self.waits(since, due_at),
                 After::SetAside(at) => {
-                    way.replayed.set_aside += 1;
+                    way.set_aside();
                     self.set_aside(at)
                 }
             };
         };
-        let in_doubt = way.replayed.attempts.iter().any(|attempt| attempt.basis == Basis::Unknown);
+        let in_doubt = way.is_in_doubt();
         way.replayed.ending = match ending {
             Ending::Lost(_) | Ending::Open if in_doubt => Ending::Unknown,
             ending => ending,

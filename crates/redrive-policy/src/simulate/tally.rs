@@ -68,7 +68,7 @@ pub struct Tally {
     /// Jobs that still wait or run when the record ends.
     pub open: u64,
     /// How often jobs are set aside, put back or not.
-    pub set_aside: u64,
+    pub set_aside: Between<u64>,
     /// By the cause of each job's first failure.
     pub causes: BTreeMap<Cause, CauseTally>,
     /// Attempts that begin in each minute since 1970.
@@ -81,8 +81,9 @@ pub struct Tally {
     pub widest_gap: Duration,
     /// Decisions of the same version that the policy does not explain.
     pub unexplained: u64,
-    /// From the first failure to the end, of each job that recovers, in milliseconds; sorted by [`Tally::finish`].
-    recovery_ms: Vec<u64>,
+    /// From the first failure to the end, of each job that recovers, in milliseconds; sorted by [`Tally::finish`]. At least:
+    /// up to the first attempt that nothing is known of.
+    recovery_ms: Between<Vec<u64>>,
 }
 
 impl Tally {
@@ -98,7 +99,8 @@ impl Tally {
         self.retries.add(retries(least), retries(&job.attempts));
         self.waited.least = self.waited.least.saturating_add(waited(least));
         self.waited.most = self.waited.most.saturating_add(waited(&job.attempts));
-        self.set_aside += u64::from(job.set_aside);
+        self.set_aside.least += u64::from(job.set_aside_at_least);
+        self.set_aside.most += u64::from(job.set_aside);
         self.unexplained += u64::from(job.unexplained);
         for attempt in &job.attempts {
             self.begins(attempt.started_at);
@@ -119,8 +121,10 @@ impl Tally {
             Ending::Recovered(at) => {
                 of_cause.recovered += 1;
                 *(if observed { &mut self.recovered } else { &mut self.recovered_estimated }) += 1;
-                let took = job.first_failed_at.map_or(Duration::ZERO, |failed| at.since(failed));
-                self.recovery_ms.push(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+                let failed_at = job.first_failed_at.unwrap_or(at);
+                let took = |at: Moment| u64::try_from(at.since(failed_at).as_millis()).unwrap_or(u64::MAX);
+                self.recovery_ms.least.push(took(least.last().map_or(at, |last| last.ended_at.min(at))));
+                self.recovery_ms.most.push(took(at));
             }
             Ending::Lost(_) => {
                 of_cause.lost += 1;
@@ -147,13 +151,16 @@ impl Tally {
 
     /// Sorts what is asked for by rank; to be called when all jobs have been added.
     pub fn finish(&mut self) {
-        self.recovery_ms.sort_unstable();
+        self.recovery_ms.least.sort_unstable();
+        self.recovery_ms.most.sort_unstable();
     }
 
-    /// The time from first failure to recovery that so many percent of the recovered jobs do not exceed.
-    pub fn recovery(&self, percent: usize) -> Option<Duration> {
-        let rank = (self.recovery_ms.len() * percent).div_ceil(100).max(1) - 1;
-        self.recovery_ms.get(rank).map(|ms| Duration::from_millis(*ms))
+    /// The time from first failure to recovery that so many percent of the recovered jobs do not exceed; nothing if none
+    /// recovers.
+    pub fn recovery(&self, percent: usize) -> Option<Between<Duration>> {
+        let rank = (self.recovery_ms.most.len() * percent).div_ceil(100).max(1) - 1;
+        let at = |sorted: &[u64]| sorted.get(rank).map(|ms| Duration::from_millis(*ms));
+        Some(Between { least: at(&self.recovery_ms.least)?, most: at(&self.recovery_ms.most)? })
     }
 
     /// The most attempts that begin in one minute.

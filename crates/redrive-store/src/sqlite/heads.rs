@@ -22,7 +22,7 @@ use crate::settle::LetterReason;
 use crate::time::Timestamp;
 
 /// More ways than these are not merged: everything is looked at instead.
-const MOST_WAYS: usize = 64;
+const MOST_WAYS: u32 = 64;
 
 /// How letters are reached.
 enum Access {
@@ -182,19 +182,18 @@ fn access(
         return Ok(by("dead_letter_group", "d.fingerprint", &[fingerprint.clone().into()]));
     }
     if let Some(prefix) = &filter.fingerprint_prefix {
-        let groups = batch.all(
-            sql!("group_prefix"),
-            params![prefix, beyond(prefix), MOST_WAYS as i64 + 1],
-            |row| row.get(0),
-        )?;
+        let groups =
+            batch.all(sql!("group_prefix"), params![prefix, beyond(prefix), MOST_WAYS + 1], |row| {
+                row.get(0)
+            })?;
         if groups.is_empty() {
             return Ok(Access::Nowhere);
         }
-        if groups.len() <= MOST_WAYS {
+        if groups.len() <= MOST_WAYS as usize {
             return Ok(by("dead_letter_group", "d.fingerprint", &groups));
         }
     }
-    let lanes = lanes.filter(|lanes| lanes.len() <= MOST_WAYS);
+    let lanes = lanes.filter(|lanes| lanes.len() <= MOST_WAYS as usize);
     Ok(match (causes, lanes) {
         (Some(causes), Some(lanes)) if letters_of_lanes(batch, lanes)? < letters_with(batch, causes)? => {
             by("dead_letter_lane", "d.lane_id", lanes)

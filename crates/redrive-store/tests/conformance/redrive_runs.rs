@@ -99,7 +99,8 @@ pub(crate) async fn a_step_counts_for_who_knows_the_version(given: &Given) {
     assert_eq!((event.event_type.as_str(), event.seq), ("redrive", record.event));
     assert_eq!((&event.data["redrive_id"], &event.data["redrives"]), (&json!(run), &json!(1)));
     assert_eq!(given.store.advance_run(at(6), step(RunId(9_999), 1, &[])).await.unwrap(), None);
-    let too_many = given.store.advance_run(at(6), step(run, after.version, &[ids[2]; MAX_BATCH + 1])).await;
+    let too_many =
+        given.store.advance_run(at(6), step(run, after.version, &vec![ids[2]; MAX_BATCH + 1])).await;
     assert!(too_many.is_err());
 }
 

@@ -29,6 +29,8 @@ pub struct Simulate {
     pub since: Timestamp,
     /// … and before this.
     pub until: Timestamp,
+    /// What the clock shows: nothing is known of what lies behind.
+    pub now: Timestamp,
     /// Only of this queue.
     pub queue: Option<String>,
     /// Only of this kind.
@@ -126,6 +128,7 @@ impl Engine {
     ///     .simulate(&Simulate {
     ///         since: engine.now().before(Duration::from_secs(3600)),
     ///         until: engine.now(),
+    ///         now: engine.now(),
     ///         queue: None,
     ///         kind: None,
     ///         cause: None,

@@ -146,7 +146,7 @@ fn each_jobs_own_policy_gives_the_record_back() {
         // A job whose deadline had passed when its turn came never began, and is told as an attempt all the same.
         let attempts = simulation.recorded.attempts.most;
         assert!(attempts >= began && attempts <= began + dead, "{attempts} {began} {dead}");
-        assert_eq!(simulation.recorded.set_aside, dead);
+        assert_eq!((simulation.recorded.set_aside.least, simulation.recorded.set_aside.most), (dead, dead));
 
         // And it is no accident: another policy does not.
         let other = world.simulate(vec![candidate("standard")]).await;

@@ -91,6 +91,7 @@ pub(crate) fn whole(now: Timestamp, candidates: Vec<Candidate>) -> Simulate {
     Simulate {
         since: start(),
         until: now.after(Duration::from_millis(1)),
+        now,
         queue: None,
         kind: None,
         cause: None,

@@ -1,5 +1,7 @@
 //! A place in JSON: `a.b[0].c`; keys that hold a dot or a bracket stand in quotation marks: `a."b.c"`, `a["b.c"]`.
 
+use std::fmt::Write;
+
 /// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
@@ -82,7 +84,10 @@ pub(super) fn up_to(steps: &[Step], last: usize) -> String {
                 out.push_str(if out.is_empty() { "" } else { "." });
                 out.push_str(key);
             }
-            Step::Index(index) => out.push_str(&format!("[{index}]")),
+            Step::Index(index) => {
+                // Writing into a text cannot fail.
+                let _ = write!(out, "[{index}]");
+            }
         }
     }
     out

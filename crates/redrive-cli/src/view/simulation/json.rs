@@ -7,7 +7,7 @@ use redrive_policy::{Cause, Lang};
 use redrive_store::{JobId, Timestamp};
 use serde::{Serialize, Serializer};
 
-use super::{MINUTE_MS, SimulationView, as_millis, assumed, ending_name, per_minute};
+use super::{MINUTE_MS, SimulationView, as_millis, assumed, ending_name, in_millis, per_minute};
 
 #[derive(Serialize)]
 struct Contract<'a> {
@@ -67,10 +67,10 @@ struct Figures {
     unknown: u64,
     open: u64,
     cancelled: u64,
-    set_aside: u64,
+    set_aside: Range,
     unexplained: u64,
-    recovery_ms_p50: Option<u64>,
-    recovery_ms_p95: Option<u64>,
+    recovery_ms_p50: Option<Range>,
+    recovery_ms_p95: Option<Range>,
     by_cause: BTreeMap<Cause, OfCause>,
     peak_per_minute: u64,
     load_per_minute: Vec<u64>,
@@ -112,7 +112,7 @@ fn figures(tally: &Tally, minutes: Option<(i64, i64)>) -> Figures {
         attempts_carried: tally.carried,
         widest_gap_ms: as_millis(tally.widest_gap),
         retries: tally.retries.into(),
-        waited_ms: Range { least: as_millis(tally.waited.least), most: as_millis(tally.waited.most) },
+        waited_ms: in_millis(tally.waited).into(),
         recovered: tally.recovered + tally.recovered_estimated,
         recovered_estimated: tally.recovered_estimated,
         lost: tally.lost + tally.lost_estimated,
@@ -120,10 +120,10 @@ fn figures(tally: &Tally, minutes: Option<(i64, i64)>) -> Figures {
         unknown: tally.unknown,
         open: tally.open,
         cancelled: tally.cancelled,
-        set_aside: tally.set_aside,
+        set_aside: tally.set_aside.into(),
         unexplained: tally.unexplained,
-        recovery_ms_p50: tally.recovery(50).map(as_millis),
-        recovery_ms_p95: tally.recovery(95).map(as_millis),
+        recovery_ms_p50: tally.recovery(50).map(|time| in_millis(time).into()),
+        recovery_ms_p95: tally.recovery(95).map(|time| in_millis(time).into()),
         by_cause: tally.causes.iter().map(|(cause, one)| (*cause, of_cause(one))).collect(),
         peak_per_minute: tally.peak(),
         load_per_minute: minutes.map(|minutes| per_minute(tally, minutes)).unwrap_or_default(),

@@ -53,7 +53,7 @@ impl Record {
 }
 
 pub(super) async fn record(engine: &Engine, wanted: &Simulate) -> Result<Record, EngineError> {
-    let ends_at = engine.now().min(wanted.until.after(FOLLOWED));
+    let ends_at = wanted.now.min(wanted.until.after(FOLLOWED));
     let mut reading = Reading::new(wanted);
     let mut after = before_the_first(engine, wanted.since.before(CLOCKS_DIFFER)).await?;
     loop {
