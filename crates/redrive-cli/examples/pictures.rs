@@ -208,14 +208,14 @@ fn svg(command: &str, text: &str) -> String {
     out
 }
 
-/// Parts that are narrow throughout or wide throughout.
+/// Parts that are narrow, and each wide character by itself.
 fn runs(text: &str) -> Vec<&str> {
     let wide = |c: char| unicode_width::UnicodeWidthChar::width(c) == Some(2);
     let mut runs = Vec::new();
     let mut start = 0;
     let mut before = None;
     for (at, c) in text.char_indices() {
-        if before.is_some_and(|before| before != wide(c)) {
+        if before.is_some_and(|before: bool| before || wide(c)) {
             runs.push(&text[start..at]);
             start = at;
         }
