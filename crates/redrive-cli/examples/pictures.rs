@@ -2,7 +2,12 @@
 //!
 //! The clock of the commands and of the store's past is fixed, so the same program draws the same pictures.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::format_push_string)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::format_push_string,
+    clippy::duration_suboptimal_units
+)]
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -19,8 +24,11 @@ use serde_json::json;
 const NOW: u64 = 1_794_712_440;
 const COLUMNS: usize = 100;
 
+/// Queue, kind, count, words, status, minutes ago.
+type Failures = (&'static str, &'static str, usize, &'static str, Option<u16>, u64);
+
 /// How many jobs of a queue failed with which words and status, how long ago.
-const NIGHT: &[(&str, &str, usize, &str, Option<u16>, u64)] = &[
+const NIGHT: &[Failures] = &[
     (
         "mail",
         "http",

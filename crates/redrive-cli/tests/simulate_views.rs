@@ -24,12 +24,12 @@ const POLICIES: &str = r#"
 [policies.a]
 extends = "standard"
 max_retries = 3
-backoff = { type = "constant", initial_delay = "60s", jitter = "none" }
+backoff = { type = "constant", initial_delay = "60s", max_delay = "5m", jitter = "none" }
 
 [policies.b]
 extends = "a"
 max_retries = 6
-backoff = { type = "constant", initial_delay = "45s", jitter = "none" }
+backoff = { type = "constant", initial_delay = "45s", max_delay = "5m", jitter = "none" }
 
 [policies.c]
 extends = "a"

@@ -70,7 +70,7 @@ pub(super) fn discard(args: &DiscardArgs, stage: &mut Stage<'_>) -> Result<Ended
         how: Discard::ByHand,
         why: args.why.as_deref(),
         not_found,
-        command: "redrive dlq discard",
+        command: "redrive dlq discard …",
         dry_run: args.dry_run,
         yes: args.yes,
     };
@@ -93,7 +93,7 @@ pub(super) fn purge(args: &DlqPurgeArgs, stage: &mut Stage<'_>) -> Result<Ended,
         how: Discard::ByAge,
         why: Some(&why),
         not_found: Vec::new(),
-        command: "redrive dlq purge",
+        command: "redrive dlq purge …",
         dry_run: args.dry_run,
         yes: args.yes,
     };

@@ -32,7 +32,7 @@ pub(super) fn run(args: &EditArgs, stage: &mut Stage<'_>) -> Result<Exit, Troubl
     // Before anything is typed: whoever cannot be asked must have said yes.
     if !args.yes && !args.dry_run && (stage.settings.form == Form::Json || !stage.stdin_is_terminal) {
         let what = text(stage.settings.lang, "edited.about-to", &[("id", &args.id)]);
-        return Err(Trouble::NeedsYes { what, command: format!("redrive dlq edit {}", args.id) });
+        return Err(Trouble::NeedsYes { what, command: format!("redrive dlq edit {} …", args.id) });
     }
     let config = stage.settings.config()?;
     let opened = opened::to_read(stage)?;
@@ -177,7 +177,7 @@ fn typed(
             return Err(trouble);
         }
         let what = trouble.messages(stage.settings.lang).join("; ");
-        if !ask(&what, "edited.again", "redrive dlq edit", stage)? {
+        if !ask(&what, "edited.again", "redrive dlq edit …", stage)? {
             return Err(trouble);
         }
     }
@@ -231,7 +231,7 @@ fn finish(
     }
     if !args.yes {
         let what = text(stage.settings.lang, "edited.about-to", &[("id", &id)]);
-        if !ask(&what, "edited.go-on", &format!("redrive dlq edit {id}"), stage)? {
+        if !ask(&what, "edited.go-on", &format!("redrive dlq edit {id} …"), stage)? {
             return cancelled(stage);
         }
     }

@@ -11,7 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use redrive_policy::{Cause, Classifier, ErrorCategory, Failure, Report, fingerprint};
 use redrive_store::{
-    ImportedEvent, ImportedLetter, JobId, LetterReason, MAX_NAME_BYTES, NewJob, Origin, Scrap,
+    EventFilter, ImportedEvent, ImportedLetter, JobId, JobState, LetterReason, MAX_NAME_BYTES, NewJob,
+    Origin, Scrap,
 };
 use serde_json::{Map, Value};
 
@@ -26,6 +27,8 @@ use crate::secrets::{redact, redact_json};
 /// How many lines, and how many bytes of them, are written in one go.
 const LINES: usize = 500;
 const BYTES: usize = 4 << 20;
+/// The last events of letters that went for good.
+const LET_GO: [&str; 3] = ["letter_discarded", "letter_purged", "letter_expired"];
 /// How many bad lines are named.
 const NAMED: usize = 20;
 
@@ -98,11 +101,9 @@ impl Engine {
                     Err(TOO_LONG.to_owned())
                 };
                 match found {
-                    Ok(Found::Own(id, letter)) => match self.store().job(id).await? {
-                        Some(_) => imported.known += 1,
-                        // It went meanwhile, and somebody wants it back.
-                        None => heap.letters.push(*letter),
-                    },
+                    // It went meanwhile, and somebody wants it back.
+                    Ok(Found::Own(id, letter)) if self.was_let_go(id).await? => heap.letters.push(*letter),
+                    Ok(Found::Own(..)) => imported.known += 1,
                     Ok(Found::Letter(letter)) => heap.letters.push(*letter),
                     Ok(Found::Event(event)) => heap.events.push(*event),
                     Err(why) => imported.note_bad(&mut heap, &options.origin, number, &why, line),
@@ -115,6 +116,19 @@ impl Engine {
                 return Ok(imported);
             }
         }
+    }
+
+    /// Whether a job of this store was a letter that went for good, or nobody knows it any more. One that has succeeded
+    /// since then must not run again.
+    async fn was_let_go(&self, id: JobId) -> Result<bool, EngineError> {
+        match self.store().job(id).await? {
+            None => return Ok(true),
+            Some(record) if !matches!(record.state, JobState::Ended) => return Ok(false),
+            Some(_) => {}
+        }
+        let of_it = EventFilter { job: Some(id), ..EventFilter::default() };
+        let last = self.store().events(of_it, 1).await?;
+        Ok(last.first().is_none_or(|last| LET_GO.contains(&last.event_type.as_str())))
     }
 
     async fn write(&self, heap: Heap, imported: &mut LettersImported) -> Result<(), EngineError> {
