@@ -10,7 +10,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use repository::transcript::{line_matches, lines, matches, transcripts, without_colour};
+use repository::transcript::{alike, line_matches, lines, matches, transcripts, without_colour};
 use repository::{RUNBOOKS, blocks, pages, read, root};
 
 /// Runs a line of shell as the pages do: at the root, 80 columns wide, with the built binary in front, and with the
@@ -46,6 +46,16 @@ fn a_line_is_compared_around_what_differs() {
     }
 }
 
+/// Whether a line is for us to type: it has one of our commands in it, or makes what the next one finds.
+fn is_ours(line: &str) -> bool {
+    ["redrive ", "touch "].iter().any(|begins| line.starts_with(begins))
+        || ["| redrive ", "do redrive "].iter().any(|part| line.contains(part))
+}
+
+fn has_times(path: &str) -> bool {
+    path == "docs/dead-letters.md"
+}
+
 /// R-C1: every command in a page runs, ends with 0 (or prints its code), and prints what is shown.
 #[test]
 fn every_command_prints_what_the_page_shows() {
@@ -55,12 +65,14 @@ fn every_command_prints_what_the_page_shows() {
         // What one command of a page leaves behind the next one finds.
         let data = tempfile::tempdir().unwrap();
         for (command, shown) in transcripts(&page) {
-            if !command.starts_with("redrive ") && !command.contains("| redrive ") {
+            if !is_ours(&command) {
                 continue;
             }
             let (code, printed) = run(&command, &data);
             assert_eq!(code, Some(0), "{path}: $ {command}\n{printed}");
-            let same = matches(&shown, &lines(&printed));
+            let printed_lines = lines(&printed);
+            // Where tables have times in them their widths differ, too.
+            let same = matches(&shown, &printed_lines) || (has_times(&path) && alike(&shown, &printed_lines));
             assert!(same, "{path}: $ {command}\nshows\n{}\nbut prints\n{printed}", shown.join("\n"));
             ran += 1;
         }
