@@ -376,7 +376,8 @@ impl<'a> Scanner<'a> {
             let is_version = segment.strip_prefix('v').is_some_and(|number| {
                 matches!(number.len(), 1..=2) && number.bytes().all(|byte| byte.is_ascii_digit())
             });
-            let has_words = segment.chars().all(|c| c.is_alphabetic() || matches!(c, '-' | '_' | '.' | ':' | '@'));
+            let has_words =
+                segment.chars().all(|c| c.is_alphabetic() || matches!(c, '-' | '_' | '.' | ':' | '@'));
             let stays = is_version || (has_words && !word::differs(segment));
             self.tokens.push(if stays { Token::Word(segment.to_owned()) } else { Token::Number });
         }
