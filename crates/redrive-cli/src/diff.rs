@@ -126,7 +126,7 @@ mod tests {
             old in prop::collection::vec("[ab]{0,2}", 0..12),
             new in prop::collection::vec("[ab]{0,2}", 0..12),
         ) {
-            let end = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+            let end = |lines: &[String]| lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect::<String>();
             let mut result = old.clone();
             for hunk in changes(&end(&old), &end(&new)).into_iter().rev() {
                 let removed = hunk.lines.iter().filter(|(change, _)| *change == Change::Removed).count();

@@ -335,7 +335,7 @@ impl Trouble {
             }
             Trouble::Keys(error) => Some(keys_hint(error, lang)),
             Trouble::Engine(_) => Some(say(lang, "trouble.hint.store.other")),
-            Trouble::NoJob { .. } => Some(say(lang, "trouble.hint.no-job")),
+            Trouble::NoJob { .. } | Trouble::NothingNamed { .. } => Some(say(lang, "trouble.hint.no-job")),
             Trouble::NoLetter { id, .. } => Some(text(lang, "trouble.hint.no-letter", &[("id", id)])),
             Trouble::NoLetters { .. } => Some(say(lang, "trouble.hint.no-letters")),
             Trouble::RecoveryRule { why, .. } => Some(rule_in_words(why, lang).2),
@@ -356,7 +356,6 @@ impl Trouble {
             Trouble::Unwritable { .. } => Some(say(lang, "trouble.hint.unwritable")),
             Trouble::NoRuntime(_) => Some(say(lang, "trouble.hint.no-runtime")),
             Trouble::Filter(bad) => Some(filter::hint(&bad.error.problem, lang)),
-            Trouble::NothingNamed { .. } => Some(say(lang, "trouble.hint.no-job")),
             Trouble::Ambiguous { .. } => Some(say(lang, "trouble.hint.ambiguous")),
             Trouble::Desk(trouble) => trouble.hint(lang),
             Trouble::BadIdLine { .. } | Trouble::TooManyIds { .. } | Trouble::NoIds => {

@@ -199,3 +199,58 @@ fn a_store_that_is_not_there_yet() {
     }
     assert!(!folder.path().join("none.db").exists());
 }
+
+/// R-D6, R-D8: a person is shown what would happen and asked; anything but yes changes nothing.
+#[test]
+fn a_person_is_asked_first() {
+    for (command, shows) in [
+        ("dlq discard job_1", "temporarily unavailable"),
+        ("dlq purge --older-than 1m", "temporarily unavailable"),
+        ("dlq edit job_1 --set argv[1]=--quick", "+    \"--quick\""),
+    ] {
+        let store = seeded();
+        let before = line(&format!("dlq --json --with-payload {}", store.flags())).run().stdout;
+        for answer in ["n\n", "", "\n", "yess\n"] {
+            let ran = line(&format!("{command} {}", store.flags())).on_a_terminal().stdin(answer).run();
+            assert_eq!(ran.code, 0, "{command} {answer:?}: {ran}");
+            assert!(ran.stderr.contains(shows) && ran.stderr.contains("nothing was changed"), "{ran}");
+            assert_eq!(ran.stdout, "", "{command} {answer:?}");
+        }
+        assert_eq!(line(&format!("dlq --json --with-payload {}", store.flags())).run().stdout, before);
+        let ran = line(&format!("{command} {}", store.flags())).on_a_terminal().stdin("y\n").run();
+        assert_eq!(ran.code, 0, "{command}: {ran}");
+        assert_ne!(
+            line(&format!("dlq --json --with-payload {}", store.flags())).run().stdout,
+            before,
+            "{command}"
+        );
+    }
+}
+
+/// R-D8: at a terminal, what cannot be read is edited again, and what was typed before is still there.
+#[test]
+fn a_person_may_edit_again() {
+    let store = seeded();
+    let folder = store.folder.path();
+    // The first time it breaks the JSON, the second time it mends what it finds.
+    let script = "if grep -q broken \"$1\"; then echo '{\"argv\":[\"mended\"]}' > \"$1\"; else echo '{broken' > \"$1\"; fi\n";
+    std::fs::write(folder.join("editor.sh"), script).unwrap();
+    let edit = |answers: &str| {
+        line(&format!("dlq edit job_1 {}", store.flags()))
+            .env("EDITOR", &format!("sh '{}'", folder.join("editor.sh").display()))
+            .env("TMPDIR", &folder.display().to_string())
+            .on_a_terminal()
+            .stdin(answers)
+            .run()
+    };
+    let kept = || {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        entries.filter(|name| name.to_string_lossy().starts_with("redrive-edit-")).count()
+    };
+    let ran = edit("n\n");
+    assert!(ran.code == 1 && ran.stderr.contains("job_1.json") && kept() == 1, "{ran}");
+    let ran = edit("y\ny\n");
+    assert!(ran.code == 0 && ran.stderr.contains("Edit again?") && kept() == 1, "{ran}");
+    assert_eq!(support::stored::payload(&store.path, 1), "{\"argv\":[\"mended\"]}");
+    assert!(support::stored::is_sound(&store.path));
+}

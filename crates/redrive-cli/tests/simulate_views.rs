@@ -77,7 +77,7 @@ async fn record(folder: &TempDir) {
         },
     );
     let shutdown = Shutdown::new();
-    let story = async {
+    let outage = async {
         let mut jobs = Vec::new();
         // Nothing is due but at a multiple of 30 s.
         for at in (0..=600).step_by(30) {
@@ -97,8 +97,8 @@ async fn record(folder: &TempDir) {
         }
         shutdown.signal();
     };
-    let (worked, ()) = tokio::join!(worker.run(&shutdown), story);
-    worked.unwrap();
+    let (report, ()) = tokio::join!(worker.run(&shutdown), outage);
+    report.unwrap();
     engine.store().close().await.unwrap();
 }
 

@@ -18,6 +18,10 @@ const LEFT_FOR_BAR: usize = 24;
 /// A whole number with its thousands apart.
 pub(super) fn grouped(value: u64) -> String {
     let digits = value.to_string();
+    // Four digits are read at a glance.
+    if digits.len() <= 4 {
+        return digits;
+    }
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
         if i > 0 && (digits.len() - i).is_multiple_of(3) {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redrive_policy::Cause;
-use redrive_store::{GroupQuery, LetterFilter, Metric, MetricCount, MetricsQuery, Timestamp, hour_of};
+use redrive_store::{Group, GroupQuery, LetterFilter, Metric, MetricCount, MetricsQuery, Timestamp, hour_of};
 use serde::Serialize;
 
 use super::{Engine, EngineError};
@@ -192,7 +192,7 @@ impl Engine {
         let oldest = self.oldest_letter(queue.map(str::to_owned)).await?;
         report.dead_letters.oldest_age_ms = oldest.map(|at| millis(now.since(at)));
         if queue.is_none() {
-            report.by_type = Some(self.letters_by_type().await?);
+            report.by_type = Some(by_type(self.store().groups(GroupQuery::default(), GROUPS).await?));
         }
         Ok(report)
     }
@@ -220,29 +220,28 @@ impl Engine {
         let oldest = LetterFilter { queue, oldest_first: true, ..LetterFilter::default() };
         Ok(self.store().letter_heads(oldest, 1, 1).await?.heads.first().map(|head| head.died_at))
     }
+}
 
-    /// The most frequent types, and all others together.
-    async fn letters_by_type(&self) -> Result<Vec<TypeCount>, EngineError> {
-        let groups = self.store().groups(GroupQuery::default(), GROUPS).await?;
-        let mut types: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-        for group in groups {
-            let (letters, failures) = types.entry(group.error_type).or_default();
-            *letters += u64::try_from(group.counts.letters).unwrap_or(0);
-            *failures += u64::try_from(group.counts.failures).unwrap_or(0);
-        }
-        let mut types: Vec<TypeCount> = types
-            .into_iter()
-            .map(|(name, (letters, failures))| TypeCount { error_type: Some(name), letters, failures })
-            .collect();
-        types.sort_by_key(|one| std::cmp::Reverse((one.letters, one.failures)));
-        if types.len() > TYPES {
-            let others = types.split_off(TYPES);
-            let letters = others.iter().map(|one| one.letters).sum();
-            let failures = others.iter().map(|one| one.failures).sum();
-            types.push(TypeCount { error_type: None, letters, failures });
-        }
-        Ok(types)
+/// The most frequent types, and all others together.
+fn by_type(groups: Vec<Group>) -> Vec<TypeCount> {
+    let mut types: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for group in groups {
+        let (letters, failures) = types.entry(group.error_type).or_default();
+        *letters += u64::try_from(group.counts.letters).unwrap_or(0);
+        *failures += u64::try_from(group.counts.failures).unwrap_or(0);
     }
+    let mut types: Vec<TypeCount> = types
+        .into_iter()
+        .map(|(name, (letters, failures))| TypeCount { error_type: Some(name), letters, failures })
+        .collect();
+    types.sort_by_key(|one| std::cmp::Reverse((one.letters, one.failures)));
+    if types.len() > TYPES {
+        let others = types.split_off(TYPES);
+        let letters = others.iter().map(|one| one.letters).sum();
+        let failures = others.iter().map(|one| one.failures).sum();
+        types.push(TypeCount { error_type: None, letters, failures });
+    }
+    types
 }
 
 impl MetricsReport {

@@ -10,8 +10,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use signal_hook::consts::{SIGINT, SIGQUIT};
 
@@ -89,14 +89,10 @@ pub(super) fn edit(file: &Path, stage: &Stage<'_>) -> Result<(), Trouble> {
     let shown = written.to_string_lossy().into_owned();
     let words = written.to_str().and_then(words).filter(|words| !words.is_empty());
     let Some(words) = words else { return Err(Trouble::Desk(DeskTrouble::BadEditor { written: shown })) };
-    // A key that ends programs is the editor's while it runs. Later it is ours again.
-    let ours_again = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGQUIT] {
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&ours_again))
-            .map_err(Trouble::NoRuntime)?;
-    }
+    let ours = keys().map_err(Trouble::NoRuntime)?;
+    ours.store(false, Ordering::SeqCst);
     let status = Command::new(&words[0]).args(&words[1..]).arg(file).status();
-    ours_again.store(true, Ordering::SeqCst);
+    ours.store(true, Ordering::SeqCst);
     let status = status.map_err(|source| match source.kind() {
         io::ErrorKind::NotFound if named.is_none() => Trouble::Desk(DeskTrouble::NoEditor),
         _ => Trouble::Desk(DeskTrouble::NoSuchEditor { editor: shown.clone(), source }),
@@ -109,6 +105,20 @@ pub(super) fn edit(file: &Path, stage: &Stage<'_>) -> Result<(), Trouble> {
             Err(Trouble::Desk(DeskTrouble::EditorKilled { editor: shown, signal }))
         }
     }
+}
+
+/// Whether keys that end programs end us. They are the editor's while it runs, and ours again later; who listens to them is
+/// told once, however often somebody edits.
+fn keys() -> io::Result<&'static AtomicBool> {
+    static OURS: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    if let Some(ours) = OURS.get() {
+        return Ok(ours);
+    }
+    let ours = Arc::new(AtomicBool::new(true));
+    for signal in [SIGINT, SIGQUIT] {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&ours))?;
+    }
+    Ok(OURS.get_or_init(|| ours))
 }
 
 /// The words of a command, as a shell splits them: blanks part them, quotation marks and `\` hold them together. Nothing

@@ -117,7 +117,7 @@ impl Engine {
             "Dead letters by the type of their error; beyond a bound they are other.",
         );
         let mut other = 0;
-        for one in self.letters_by_type().await? {
+        for one in super::by_type(groups) {
             match &one.error_type {
                 Some(name) if name != OTHER => {
                     text.sample("redrive_dead_letters_by_type", &[("error_type", name)], one.letters);
