@@ -117,6 +117,8 @@ fn color_parser() -> impl TypedValueParser<Value = ColorChoice> {
     })
 }
 
+// One is made per process: its size does not matter.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     #[command(flatten)]
@@ -152,6 +154,7 @@ pub(crate) enum Command {
 }
 
 /// The commands that work on the store.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoredCommand {
     Run(Box<RunArgs>),

@@ -222,6 +222,8 @@ fn each(
 }
 
 /// What a person did not confirm is not done, and that is no failure.
+// Every command ends like this.
+#[allow(clippy::unnecessary_wraps)]
 fn cancelled(stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let note = say(stage.settings.lang, "ask.cancelled");
     stage.talk.note(&note);

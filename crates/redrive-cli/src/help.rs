@@ -4,12 +4,15 @@
 //! said again in our words. Bare `redrive`, like a bare group such as `redrive policy`, shows its help and
 //! exits 0.
 
+use std::fmt::Write as _;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command};
 use redrive_policy::{Lang, nearest};
 
 use crate::args::{BadFilter, BadValue, GLOBAL_FLAGS, POLICY_FLAGS};
 
+use crate::escape::pad;
 use crate::render::style;
 use crate::render::wrap::hang;
 use crate::secret;
@@ -17,7 +20,7 @@ use crate::settings::Form;
 use crate::text::{find, say, text};
 use crate::trouble::Trouble;
 use crate::view::Tone;
-use crate::{Exit, Stage};
+use crate::{Exit, Stage, render, topics};
 
 /// The tree with every text in that language.
 pub(crate) fn put_texts(tree: Command, lang: Lang) -> Command {
@@ -67,14 +70,57 @@ fn arg_text(lang: Lang, path: &str, id: &str) -> Option<&'static str> {
     find(lang, &format!("{path}.args.{id}")).or_else(|| find(lang, &format!("help.args.{id}")))
 }
 
-/// The help of the command under these names.
+/// The help of the command under these names, and of the topic of that name.
 pub(crate) fn show(names: &[String], stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+    let lang = stage.settings.lang;
+    let topic = match names {
+        [name] => topics::find(name, lang),
+        _ => None,
+    };
+    let is_command =
+        names.first().is_some_and(|name| crate::args::tree(lang).find_subcommand(name).is_some());
+    match topic {
+        Some(topic) if stage.settings.form == Form::Json || !is_command => {
+            render::show(&topic, stage)?;
+            Ok(Exit::Done)
+        }
+        Some(topic) => {
+            usage_of(names, stage)?;
+            stage.stdout.write_all(b"\n").map_err(Trouble::Output)?;
+            render::show(&topic, stage)?;
+            Ok(Exit::Done)
+        }
+        None => {
+            usage_of(names, stage)?;
+            if names.is_empty() {
+                list_topics(stage)?;
+            }
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// The topics with their titles, as the commands stand in the help.
+fn list_topics(stage: &mut Stage<'_>) -> Result<(), Trouble> {
+    let lang = stage.settings.lang;
+    let mut page = format!("\n{}:\n", say(lang, "help.headings.topics"));
+    for (name, title) in topics::all(lang) {
+        let _ = writeln!(page, "  {}  {title}", pad(name, 10));
+    }
+    let _ = writeln!(page, "\n{}", say(lang, "help.topics"));
+    write_help(&page, stage).map(|_| ())
+}
+
+/// What clap says of a command.
+fn usage_of(names: &[String], stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let lang = stage.settings.lang;
     let mut tree = crate::args::tree(lang);
     tree.build();
     let mut command = &mut tree;
     for name in names {
-        let known: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+        let commands = command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(Command::get_name);
+        let known: Vec<String> =
+            commands.chain(topics::all(lang).map(|(name, _)| name)).map(ToOwned::to_owned).collect();
         command = command
             .find_subcommand_mut(name)
             .ok_or_else(|| Trouble::UnknownCommand { written: name.clone(), known })?;
@@ -85,10 +131,11 @@ pub(crate) fn show(names: &[String], stage: &mut Stage<'_>) -> Result<Exit, Trou
 
 fn write_help(page: &str, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let lang = stage.settings.lang;
-    let headings: Vec<String> = ["usage", "commands", "arguments", "options", "policy", "global", "examples"]
-        .iter()
-        .map(|heading| format!("{}:", say(lang, &format!("help.headings.{heading}"))))
-        .collect();
+    let headings: Vec<String> =
+        ["usage", "commands", "arguments", "options", "policy", "global", "examples", "topics"]
+            .iter()
+            .map(|heading| format!("{}:", say(lang, &format!("help.headings.{heading}"))))
+            .collect();
     let mut out = String::with_capacity(page.len() + 64);
     // What is piped on stays as it is; a terminal gets lines that fit.
     let columns = if stage.settings.form == Form::Rich { stage.settings.width } else { usize::MAX };

@@ -15,6 +15,7 @@ mod secret;
 mod settings;
 mod talk;
 mod text;
+mod topics;
 mod trouble;
 mod view;
 

@@ -3,6 +3,7 @@
 mod chart;
 pub(crate) mod json;
 mod listing;
+mod markdown;
 mod panel;
 mod plain;
 pub(crate) mod style;

@@ -63,7 +63,7 @@ pub(crate) enum Trouble {
     /// There are no dead letters at all.
     NoLetters { store: String },
     /// No letter is one of those that were asked for.
-    NothingMatches { store: String },
+    NothingMatches { asked: String, store: String },
     /// Nothing failed in the period that was to be simulated.
     NothingRecorded { store: String },
     /// No group has such a fingerprint.
@@ -257,7 +257,9 @@ impl Trouble {
                 text(lang, "trouble.recovery-rule", &[("rule", rule), ("field", &field), ("what", &what)])
             }
             Trouble::NothingRecorded { store } => text(lang, "trouble.nothing-recorded", &[("store", store)]),
-            Trouble::NothingMatches { store } => text(lang, "trouble.nothing-matches", &[("store", store)]),
+            Trouble::NothingMatches { asked, store } => {
+                text(lang, "trouble.nothing-matches", &[("asked", &secret::blanked(asked)), ("store", store)])
+            }
             Trouble::NoGroup { prefix, store } => {
                 text(lang, "trouble.no-group", &[("prefix", prefix), ("store", store)])
             }
@@ -295,6 +297,7 @@ impl Trouble {
             }
             Trouble::TooManyIds { most } => text(lang, "trouble.too-many-ids", &[("most", most)]),
             Trouble::NoIds => say(lang, "trouble.no-ids"),
+            // It may have several lines; where only one is wanted they stand in one.
             Trouble::Desk(trouble) => trouble.messages(lang).join("; "),
         }
     }
@@ -302,7 +305,6 @@ impl Trouble {
     pub(crate) fn hint(&self, lang: Lang) -> Option<String> {
         match self {
             Trouble::Usage { hint, .. } => hint.clone(),
-            Trouble::Desk(trouble) => trouble.hint(lang),
             Trouble::UnknownCommand { written, known }
             | Trouble::UnknownPolicy { written, known }
             | Trouble::NoSuchPolicy { written, known } => {
@@ -333,7 +335,7 @@ impl Trouble {
             }
             Trouble::Keys(error) => Some(keys_hint(error, lang)),
             Trouble::Engine(_) => Some(say(lang, "trouble.hint.store.other")),
-            Trouble::NoJob { .. } => Some(say(lang, "trouble.hint.no-job")),
+            Trouble::NoJob { .. } | Trouble::NothingNamed { .. } => Some(say(lang, "trouble.hint.no-job")),
             Trouble::NoLetter { id, .. } => Some(text(lang, "trouble.hint.no-letter", &[("id", id)])),
             Trouble::NoLetters { .. } => Some(say(lang, "trouble.hint.no-letters")),
             Trouble::RecoveryRule { why, .. } => Some(rule_in_words(why, lang).2),
@@ -354,7 +356,6 @@ impl Trouble {
             Trouble::Unwritable { .. } => Some(say(lang, "trouble.hint.unwritable")),
             Trouble::NoRuntime(_) => Some(say(lang, "trouble.hint.no-runtime")),
             Trouble::Filter(bad) => Some(filter::hint(&bad.error.problem, lang)),
-            Trouble::NothingNamed { .. } => Some(say(lang, "trouble.hint.no-job")),
             Trouble::Ambiguous { .. } => Some(say(lang, "trouble.hint.ambiguous")),
             Trouble::Desk(trouble) => trouble.hint(lang),
             Trouble::BadIdLine { .. } | Trouble::TooManyIds { .. } | Trouble::NoIds => {

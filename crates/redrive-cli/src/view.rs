@@ -143,6 +143,8 @@ pub(crate) enum Block {
     /// Two halves side by side where there is room, else one below the other.
     Beside(Vec<Block>, Vec<Block>),
     Bars(Bars),
+    /// A text in Markdown.
+    Markdown(String),
     /// An empty line.
     Gap,
 }

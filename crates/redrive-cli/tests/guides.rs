@@ -10,7 +10,8 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use repository::{blocks, pages, read, root};
+use repository::transcript::{alike, line_matches, lines, matches, transcripts, without_colour};
+use repository::{RUNBOOKS, blocks, pages, read, root};
 
 /// Runs a line of shell as the pages do: at the root, 80 columns wide, with the built binary in front, and with the
 /// data of this folder. The exit code, and what a person would see without its colours.
@@ -30,61 +31,6 @@ fn run(line: &str, data: &TempDir) -> (Option<i32>, String) {
     (output.status.code(), printed.replace(&data.path().display().to_string(), "~/.local/share"))
 }
 
-fn without_colour(text: &str) -> String {
-    let mut plain = String::new();
-    let mut parts = text.split("\x1b[");
-    plain.push_str(parts.next().unwrap_or_default());
-    for part in parts {
-        plain.push_str(part.split_once('m').map_or("", |(_, rest)| rest));
-    }
-    plain
-}
-
-/// The commands of a page with the lines that stand below each.
-fn transcripts(page: &str) -> Vec<(String, Vec<String>)> {
-    let mut found: Vec<(String, Vec<String>)> = Vec::new();
-    for block in blocks(page, "console") {
-        let mut current: Option<(String, Vec<String>)> = None;
-        for line in block.lines() {
-            if let Some(command) = line.strip_prefix("$ ") {
-                found.extend(current.replace((command.to_owned(), Vec::new())));
-            } else if let Some((_, shown)) = &mut current {
-                shown.push(line.trim_end().to_owned());
-            }
-        }
-        found.extend(current);
-    }
-    found
-}
-
-/// Whether the printed lines are the shown ones; a line `…` stands for any number of them.
-fn matches(shown: &[String], printed: &[String]) -> bool {
-    let equal = |shown: &[String], printed: &[String]| {
-        shown.len() == printed.len()
-            && shown.iter().zip(printed).all(|(shown, printed)| line_matches(shown, printed))
-    };
-    let Some(gap) = shown.iter().position(|line| line == "…") else { return equal(shown, printed) };
-    let (before, after) = (&shown[..gap], &shown[gap + 1..]);
-    printed.len() >= gap
-        && equal(before, &printed[..gap])
-        && (gap..=printed.len()).any(|from| matches(after, &printed[from..]))
-}
-
-/// Whether a printed line is the shown one; `…` inside it stands for what differs each time, such as a time.
-fn line_matches(shown: &str, printed: &str) -> bool {
-    let mut parts = shown.split('…');
-    let Some(mut rest) = parts.next().and_then(|first| printed.strip_prefix(first)) else { return false };
-    let mut parts = parts.peekable();
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return rest.ends_with(part);
-        }
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    rest.is_empty()
-}
-
 #[test]
 fn a_line_is_compared_around_what_differs() {
     for (shown, printed, same) in [
@@ -100,24 +46,33 @@ fn a_line_is_compared_around_what_differs() {
     }
 }
 
-fn lines(text: &str) -> Vec<String> {
-    text.trim_end().lines().map(|line| line.trim_end().to_owned()).collect()
+/// Whether a line is for us to type: it has one of our commands in it, or makes what the next one finds.
+fn is_ours(line: &str) -> bool {
+    ["redrive ", "touch "].iter().any(|begins| line.starts_with(begins))
+        || ["| redrive ", "do redrive "].iter().any(|part| line.contains(part))
+}
+
+fn has_times(path: &str) -> bool {
+    path == "docs/dead-letters.md"
 }
 
 /// R-C1: every command in a page runs, ends with 0 (or prints its code), and prints what is shown.
 #[test]
 fn every_command_prints_what_the_page_shows() {
     let mut ran = 0;
-    for (path, page) in pages() {
+    // The runbooks need a night that something happens in: `runbook.rs` gives them one.
+    for (path, page) in pages().into_iter().filter(|(path, _)| !RUNBOOKS.contains(&path.as_str())) {
         // What one command of a page leaves behind the next one finds.
         let data = tempfile::tempdir().unwrap();
         for (command, shown) in transcripts(&page) {
-            if !command.starts_with("redrive ") && !command.contains("| redrive ") {
+            if !is_ours(&command) {
                 continue;
             }
             let (code, printed) = run(&command, &data);
             assert_eq!(code, Some(0), "{path}: $ {command}\n{printed}");
-            let same = matches(&shown, &lines(&printed));
+            let printed_lines = lines(&printed);
+            // Where tables have times in them their widths differ, too.
+            let same = matches(&shown, &printed_lines) || (has_times(&path) && alike(&shown, &printed_lines));
             assert!(same, "{path}: $ {command}\nshows\n{}\nbut prints\n{printed}", shown.join("\n"));
             ran += 1;
         }

@@ -50,14 +50,12 @@ impl Place {
     }
 
     async fn open(&self) -> Arc<dyn Store> {
-        match self.url.strip_prefix("sqlite:") {
-            Some(path) => Arc::new(Sqlite::open(path.as_ref(), SqliteOptions::default()).unwrap()),
-            None => {
-                // What is written here happened before: our clock decides.
-                let options = PostgresOptions { caller_clock: true, ..PostgresOptions::default() };
-                Arc::new(Postgres::open(&self.url, options).await.unwrap())
-            }
+        if let Some(path) = self.url.strip_prefix("sqlite:") {
+            return Arc::new(Sqlite::open(path.as_ref(), SqliteOptions::default()).unwrap());
         }
+        // What is written here happened before: our clock decides.
+        let options = PostgresOptions { caller_clock: true, ..PostgresOptions::default() };
+        Arc::new(Postgres::open(&self.url, options).await.unwrap())
     }
 
     fn command(&self, words: &[&str]) -> Command {

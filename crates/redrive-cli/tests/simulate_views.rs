@@ -24,12 +24,12 @@ const POLICIES: &str = r#"
 [policies.a]
 extends = "standard"
 max_retries = 3
-backoff = { type = "constant", initial_delay = "60s", jitter = "none" }
+backoff = { type = "constant", initial_delay = "60s", max_delay = "5m", jitter = "none" }
 
 [policies.b]
 extends = "a"
 max_retries = 6
-backoff = { type = "constant", initial_delay = "45s", jitter = "none" }
+backoff = { type = "constant", initial_delay = "45s", max_delay = "5m", jitter = "none" }
 
 [policies.c]
 extends = "a"
@@ -77,7 +77,7 @@ async fn record(folder: &TempDir) {
         },
     );
     let shutdown = Shutdown::new();
-    let story = async {
+    let outage = async {
         let mut jobs = Vec::new();
         // Nothing is due but at a multiple of 30 s.
         for at in (0..=600).step_by(30) {
@@ -97,8 +97,8 @@ async fn record(folder: &TempDir) {
         }
         shutdown.signal();
     };
-    let (worked, ()) = tokio::join!(worker.run(&shutdown), story);
-    worked.unwrap();
+    let (report, ()) = tokio::join!(worker.run(&shutdown), outage);
+    report.unwrap();
     engine.store().close().await.unwrap();
 }
 

@@ -254,6 +254,10 @@ fn schemas_are_twins() {
 fn altered(line: &str) -> Option<(&str, &str, &str)> {
     let mut words = line.strip_prefix("ALTER TABLE ")?.split([' ', ';']);
     let (table, verb) = (words.next()?.trim_start_matches("redrive."), words.next()?);
+    // How a table is kept in order is no column.
+    if verb == "SET" {
+        return None;
+    }
     assert_eq!(words.next(), Some("COLUMN"), "what does this change? {line}");
     Some((table, verb, words.next()?))
 }

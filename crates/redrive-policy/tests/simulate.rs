@@ -192,7 +192,7 @@ fn under(policy: &Policy, version: &str, job: &RecordedJob, seed: u64) -> Replay
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
-    /// Issue 5, item 5: the same policy reproduces what was recorded, exactly: times, delays, decisions, ending. And the
+    /// R-P4, issue 5, item 5: the same policy reproduces what was recorded, exactly: times, delays, decisions, ending. And the
     /// policy explains every decision of the record: it was really asked again.
     #[test]
     fn the_same_policy_gives_the_record_back(

@@ -13,9 +13,10 @@ use std::time::{Duration, SystemTime};
 use given::{Hand, SECOND, at, cancelled, job, released, retry, success, wants};
 use redrive_policy::Cause;
 use redrive_store::{
-    Copied, CopyEnd, CopyOptions, CopyOutcome, CopyStep, EventSeq, ImportedEvent, JobId, KeyRing,
-    LeaseRequest, NewEvent, NewJob, Postgres, PostgresOptions, Redriven, Scrap, Sqlite, SqliteOptions, Store,
-    StoreError, Timestamp, Trouble, WorkerId, copy_store,
+    Copied, CopyEnd, CopyOptions, CopyOutcome, CopyStep, Edited, EventSeq, GroupQuery, GroupState,
+    ImportedEvent, JobId, KeyRing, LeaseRequest, MetricsQuery, NewEvent, NewJob, NewRun, Postgres,
+    PostgresOptions, Redriven, RunState, RunStep, Scrap, Sqlite, SqliteOptions, Store, StoreError, Takes,
+    Timestamp, Trouble, WorkerId, copy_store,
 };
 use redrive_testing::Shared;
 
@@ -102,7 +103,35 @@ async fn fill(store: &dyn Store) -> Vec<JobId> {
     };
     let scrap = Scrap { origin: "log".to_owned(), line: 3, why: "no JSON".to_owned(), text: vec![0, 200] };
     assert_eq!(store.import(at(7), vec![imported], vec![scrap]).await.unwrap(), 1);
+    mend(store, worker, ids[5]).await;
     ids
+}
+
+/// What people leave behind who mend.
+async fn mend(store: &dyn Store, worker: WorkerId, letter: JobId) {
+    let hand = Hand(store);
+    let by = "somebody".to_owned();
+    let edited = store.edit_payload(at(8), letter, 0, vec![0, 7], by.clone()).await.unwrap();
+    assert_eq!(edited, Edited::Done { version: 1 });
+    let print = "print of it is dead".to_owned();
+    let note = Some("known".to_owned());
+    store.set_group_state(at(8), print, GroupState::Acknowledged, note).await.unwrap().expect("a group");
+    let judged = hand.letter(at(8), worker, job("judged"), Cause::Network).await;
+    let new = NewRun { wanted_by: by, plan: serde_json::json!({ "a": 1 }), progress: serde_json::json!(0) };
+    let run = store.start_run(at(8), new).await.unwrap();
+    let step = RunStep {
+        run,
+        version: 1,
+        ids: vec![judged],
+        judged_in: Some(1),
+        progress: serde_json::json!(1),
+        state: RunState::Running,
+        why: None,
+    };
+    assert_eq!(store.advance_run(at(8), step).await.unwrap().unwrap().redriven, [Redriven::Ready]);
+    assert!(store.pause_queue(at(9), "paused".to_owned(), Some("a pause".to_owned())).await.unwrap());
+    let takes = Takes { queues: vec!["a".to_owned()], kinds: Vec::new() };
+    store.takes(worker, takes).await.unwrap();
 }
 
 /// What cannot be kept in another database as it is: a NUL becomes the sign for one.
@@ -116,7 +145,23 @@ async fn seen(store: &dyn Store) -> String {
     let workers = store.workers(at(0)).await.unwrap();
     let mut records = records;
     records.sort_by_key(|record| record.id);
-    without_nul(&format!("{status:#?} {events:#?} {records:#?} {letters} {asides:#?} {workers:#?}"))
+    let groups = store.groups(GroupQuery::default(), 10).await.unwrap();
+    let queues = store.queues().await.unwrap();
+    let runs = store.runs(false, 10).await.unwrap();
+    let mut mended = Vec::new();
+    for run in &runs {
+        mended.push(format!("{:#?}", store.judged(run.id, None).await.unwrap()));
+    }
+    for record in &records {
+        mended.push(format!("{:#?}", store.payload_versions(record.id).await.unwrap()));
+    }
+    let query = MetricsQuery { to_hour: i64::MAX, by_hour: true, by_queue: true, ..MetricsQuery::default() };
+    let metrics = store.metrics(query).await.unwrap();
+    assert!(!groups.is_empty() && !runs.is_empty() && metrics.len() > 5, "next to nothing was mended");
+    without_nul(&format!(
+        "{status:#?} {events:#?} {records:#?} {letters} {asides:#?} {workers:#?} {groups:#?} {queues:#?} {runs:#?} \
+         {mended:#?} {metrics:#?}"
+    ))
 }
 
 /// Everything is there as it was, and goes on; the original says where it went.

@@ -198,7 +198,11 @@ fn values_of(arg: &Arg, cursor: &Cursor<'_>, typed: &str, stage: &Stage<'_>) -> 
         Some(Kind::Topic) => {
             let mut tree = crate::args::tree(stage.settings.lang);
             tree.build();
-            commands(&tree, typed)
+            let topics = crate::topics::all(stage.settings.lang);
+            let topics = topics.map(|(name, title)| (name.to_owned(), title.to_owned()));
+            let mut all = commands(&tree, typed);
+            all.extend(topics.filter(|(name, _)| tree.find_subcommand(name).is_none()));
+            all
         }
         Some(kind) => live(kind, cursor, stage),
     };
@@ -206,7 +210,8 @@ fn values_of(arg: &Arg, cursor: &Cursor<'_>, typed: &str, stage: &Stage<'_>) -> 
 }
 
 fn kind_of(arg: &Arg, path: &[&str]) -> Option<Kind> {
-    let value = arg.get_value_names().and_then(<[_]>::first).map(|name| name.as_str()).unwrap_or_default();
+    let value =
+        arg.get_value_names().and_then(<[_]>::first).map(clap::builder::Str::as_str).unwrap_or_default();
     match (value, arg.get_id().as_str()) {
         ("ID", "id" | "ids" | "job") => Some(Kind::Letter),
         ("FINGERPRINT", _) => Some(Kind::Group),

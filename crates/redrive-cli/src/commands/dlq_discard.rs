@@ -25,6 +25,8 @@ type Ended = Option<(DiscardedView, Exit)>;
 /// What is to go, and how.
 struct Wish<'a> {
     which: LetterFilter,
+    /// The same in the words of whoever asked.
+    asked: String,
     how: Discard,
     why: Option<&'a str>,
     not_found: Vec<String>,
@@ -57,8 +59,14 @@ pub(super) fn discard(args: &DiscardArgs, stage: &mut Stage<'_>) -> Result<Ended
         }
         LetterFilter { ids: Some(letters), ..LetterFilter::default() }
     };
+    let asked = match (&args.group, &args.filter) {
+        (Some(group), _) => format!("group={group}"),
+        (None, Some(filter)) => filter.to_string(),
+        (None, None) => "-".to_owned(),
+    };
     let wish = Wish {
         which,
+        asked,
         how: Discard::ByHand,
         why: args.why.as_deref(),
         not_found,
@@ -81,6 +89,7 @@ pub(super) fn purge(args: &DlqPurgeArgs, stage: &mut Stage<'_>) -> Result<Ended,
     let why = format!("older than {}", human_duration(args.older_than));
     let wish = Wish {
         which,
+        asked: String::new(),
         how: Discard::ByAge,
         why: Some(&why),
         not_found: Vec::new(),
@@ -104,7 +113,9 @@ fn go(wish: Wish<'_>, opened: &Opened, engine: &Engine, stage: &mut Stage<'_>) -
             (true, _) => Ok(Some((view.done(0), Exit::Nothing))),
             // That nothing is old enough is what a person hopes for.
             (false, Discard::ByAge) => Ok(Some((view.done(0), Exit::Done))),
-            (false, Discard::ByHand) => Err(Trouble::NothingMatches { store: opened.store.location() }),
+            (false, Discard::ByHand) => {
+                Err(Trouble::NothingMatches { asked: wish.asked, store: opened.store.location() })
+            }
         };
     }
     if wish.dry_run {

@@ -17,7 +17,7 @@ impl NextPage {
     /// With this flag, if it was given.
     pub(super) fn flag(mut self, name: &str, value: Option<&dyn Display>) -> NextPage {
         if let Some(value) = value {
-            self.0 += &format!(" {name} {}", shell_word(&value.to_string()));
+            self.0.extend([" ", name, " ", &shell_word(&value.to_string())]);
         }
         self
     }

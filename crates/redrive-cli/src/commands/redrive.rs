@@ -66,9 +66,15 @@ fn many(
     };
     let preview = opened.runtime.block_on(engine.preview_redrive(&request))?;
     if preview.count == 0 {
+        let store = opened.store.location();
         return Err(match request.which {
-            Which::All => Trouble::NoLetters { store: opened.store.location() },
-            _ => Trouble::NothingMatches { store: opened.store.location() },
+            Which::All => Trouble::NoLetters { store },
+            Which::Group(group) => Trouble::NothingMatches { asked: format!("group={group}"), store },
+            Which::Where(filter) => Trouble::NothingMatches { asked: filter, store },
+            Which::Ids(ids) => {
+                let ids: Vec<String> = ids.iter().take(5).map(ToString::to_string).collect();
+                Trouble::NothingMatches { asked: format!("id in ({})", ids.join(", ")), store }
+            }
         });
     }
     let (count, now) = (preview.count, opened.now);

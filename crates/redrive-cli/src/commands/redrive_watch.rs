@@ -100,11 +100,12 @@ impl Drawn {
         let bar: String = (0..WIDTH).map(|at| if at < full { '█' } else { '░' }).collect();
         let moved = turn.run.moved.saturating_sub(moved_before);
         let per_second = moved as f64 / self.began.elapsed().as_secs_f64().max(0.001);
-        let words = line.how_far(&bar, per_second, stage.settings.lang);
-        let seen = stage.talk.progress(&words);
-        if !seen && (is_new_step && self.step.is_some() || self.told.elapsed() >= TELL_EVERY) {
+        let lang = stage.settings.lang;
+        let seen = stage.talk.progress(&line.how_far(Some(&bar), per_second, lang));
+        let goes_on = turn.again_in.is_some();
+        if !seen && goes_on && (is_new_step && self.step.is_some() || self.told.elapsed() >= TELL_EVERY) {
             self.told = Instant::now();
-            stage.talk.note(&words);
+            stage.talk.note(&line.how_far(None, per_second, lang));
         }
         self.step = turn.run.step();
     }

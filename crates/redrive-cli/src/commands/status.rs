@@ -36,8 +36,9 @@ pub(super) fn bare(stage: &mut Stage<'_>) -> Result<Box<dyn View>, Trouble> {
 
 fn look(opened: &Opened, now: Timestamp) -> Result<StatusView, Trouble> {
     let status = opened.wait(opened.store.status(now))?;
-    let states = vec![GroupState::Open, GroupState::Regressed, GroupState::Acknowledged];
-    let groups = opened.wait(opened.store.groups(GroupQuery { states, ..GroupQuery::default() }, GROUPS))?;
+    let of_interest = vec![GroupState::Open, GroupState::Regressed, GroupState::Acknowledged];
+    let groups = opened
+        .wait(opened.store.groups(GroupQuery { states: of_interest, ..GroupQuery::default() }, GROUPS))?;
     // What is on its way again may come back as a letter; until then nobody has to look at it.
     let waits = |group: &Group| group.counts.letters > 0;
     let groups = groups.into_iter().filter(waits).collect();

@@ -1,5 +1,7 @@
 //! Numbers that are seen rather than read: bars, progress, spark lines, and large counts side by side.
 
+use std::fmt::Write;
+
 use super::table::tinted;
 use crate::escape::{cut, escape, pad, pad_left, width};
 use crate::view::{Progress, Share, Span, Spark, Tone};
@@ -16,6 +18,10 @@ const LEFT_FOR_BAR: usize = 24;
 /// A whole number with its thousands apart.
 pub(super) fn grouped(value: u64) -> String {
     let digits = value.to_string();
+    // Four digits are read at a glance.
+    if digits.len() <= 4 {
+        return digits;
+    }
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
         if i > 0 && (digits.len() - i).is_multiple_of(3) {
@@ -171,10 +177,10 @@ pub(super) fn tally(counts: &[(Span, String)], columns: usize, colour: bool) -> 
             let wide = cell(count).min(columns);
             let value = cut(&escape(&count.0.text), wide);
             let room = wide - width(&value) + BETWEEN;
-            values.push_str(&format!("{}{}", tinted(&value, count.0.tone, colour), " ".repeat(room)));
+            let _ = write!(values, "{}{}", tinted(&value, count.0.tone, colour), " ".repeat(room));
             let name = cut(&escape(&count.1), wide);
             let room = wide - width(&name) + BETWEEN;
-            names.push_str(&format!("{}{}", tinted(&name, Tone::Dim, colour), " ".repeat(room)));
+            let _ = write!(names, "{}{}", tinted(&name, Tone::Dim, colour), " ".repeat(room));
         }
         out.push(format!("{}\n{}", values.trim_end(), names.trim_end()));
         rest = after;

@@ -1,5 +1,7 @@
 //! Boxes around blocks, and two columns of blocks on a wide terminal.
 
+use std::fmt::Write;
+
 use unicode_width::UnicodeWidthStr;
 
 use super::table::{Sheet, draw, tinted};
@@ -22,7 +24,7 @@ pub(super) fn panel(panel: &Panel, sheet: Sheet) -> String {
     let mut top =
         format!("{} {} {}", line("╭─"), tinted(&title, panel.title.tone, colour), line(&"─".repeat(rule)));
     if let Some((text, tone)) = note {
-        top.push_str(&format!(" {} ", tinted(&text, tone, colour)));
+        let _ = write!(top, " {} ", tinted(&text, tone, colour));
     }
     top.push_str(&line("─╮"));
     let mut lines = vec![top];

@@ -3,7 +3,10 @@
 //! Signs that only look nicer (×, ±, ≤, –, …) are spelt in ASCII before columns are measured. Letters of other
 //! scripts stay as they are.
 
+use std::fmt::Write;
+
 use super::chart::percent;
+use super::markdown;
 use super::table::{share, table_of};
 use crate::escape::{escape, pad, pad_left, width};
 use crate::view::backoff::short;
@@ -37,7 +40,7 @@ pub(super) fn page(blocks: &[Block]) -> String {
                     out.push('\n');
                 }
                 let note = panel.note.as_ref().map(|note| format!(" ({})", ascii(&note.text)));
-                out.push_str(&format!("{}{}\n", ascii(&panel.title.text), note.unwrap_or_default()));
+                let _ = writeln!(out, "{}{}", ascii(&panel.title.text), note.unwrap_or_default());
                 out.push_str(page(&panel.body).trim_end_matches('\n'));
             }
             Block::Tally(counts) => {
@@ -62,6 +65,7 @@ pub(super) fn page(blocks: &[Block]) -> String {
                 out.push_str(page(right).trim_end_matches('\n'));
             }
             Block::Bars(bars) => out.push_str(&rows(&curve(bars))),
+            Block::Markdown(text) => out.push_str(&markdown::plain(text, &rows)),
             Block::Gap => {}
         }
         out.push('\n');

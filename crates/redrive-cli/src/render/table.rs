@@ -7,7 +7,7 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table as G
 
 use super::style::paint;
 use super::wrap::{widest_piece, wrap};
-use super::{chart, listing, panel};
+use super::{chart, listing, markdown, panel};
 use crate::escape::{escape, pad, pad_left, width};
 use crate::view::backoff::short;
 use crate::view::{Align, Bar, Bars, Block, Listing, Span, Table, Tone};
@@ -77,6 +77,7 @@ pub(super) fn draw(blocks: &[Block], sheet: Sheet) -> String {
             Block::Sparks(sparks) => out.push_str(&chart::sparks(sparks, columns, colour)),
             Block::Beside(left, right) => out.push_str(&panel::beside(left, right, sheet)),
             Block::Bars(bars) => out.push_str(&curve(bars, columns, colour)),
+            Block::Markdown(text) => out.push_str(&markdown::rich(text, sheet)),
             Block::Gap => {}
         }
         out.push('\n');

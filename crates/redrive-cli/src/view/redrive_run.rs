@@ -10,6 +10,9 @@ use super::block::{Column, Listing, Progress};
 use super::{Block, Page, Reader, Span, Tone, moment};
 use crate::text::{say, text};
 
+/// How much of a fingerprint is shown.
+const SHORT: usize = 8;
+
 /// One redrive.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct RunLine {
@@ -69,7 +72,10 @@ impl RunLine {
     fn takes(&self, lang: Lang) -> String {
         match &self.which {
             Which::All => say(lang, "redrive.takes-all"),
-            Which::Group(fingerprint) => text(lang, "redrive.takes-group", &[("group", fingerprint)]),
+            Which::Group(fingerprint) => {
+                let short: String = fingerprint.chars().take(SHORT).collect();
+                text(lang, "redrive.takes-group", &[("group", &short)])
+            }
             Which::Where(filter) => filter.clone(),
             Which::Ids(ids) => text(lang, "redrive.takes-ids", &[("n", &ids.len())]),
         }
@@ -90,9 +96,10 @@ impl RunLine {
     }
 
     /// How far it is, on one line.
-    pub(crate) fn how_far(&self, bar: &str, per_second: f64, lang: Lang) -> String {
+    pub(crate) fn how_far(&self, bar: Option<&str>, per_second: f64, lang: Lang) -> String {
         let speed = text(lang, "redrive.per-second", &[("n", &format_args!("{per_second:.0}"))]);
-        let mut parts = vec![format!("{} {bar} {}/{}", self.id, self.moved, self.total), speed];
+        let bar = bar.map(|bar| format!("{bar} ")).unwrap_or_default();
+        let mut parts = vec![format!("{} {bar}{}/{}", self.id, self.moved, self.total), speed];
         parts.extend(self.tally(lang));
         parts.join(" · ")
     }
@@ -100,14 +107,13 @@ impl RunLine {
     /// What came of it, in a sentence or two.
     pub(crate) fn ending(&self, lang: Lang) -> String {
         let left = self.total.saturating_sub(self.moved + self.skipped);
-        let values: &[(&str, &dyn std::fmt::Display)] = &[
-            ("id", &self.id),
-            ("n", &self.moved),
-            ("skipped", &self.skipped),
-            ("left", &left),
-            ("total", &self.total),
-        ];
+        let values: &[(&str, &dyn std::fmt::Display)] =
+            &[("id", &self.id), ("n", &self.moved), ("left", &left), ("total", &self.total)];
         let mut said = text(lang, &format!("redrive.{}", self.state), values);
+        if self.skipped > 0 {
+            said.push(' ');
+            said.push_str(&text(lang, "redrive.skipped", &[("n", &self.skipped)]));
+        }
         if let Some(why) = &self.why {
             let more = match why {
                 EndedWhy::Failures { failed, of } => {
@@ -165,6 +171,10 @@ impl Page for RedriveRunView {
                 note: run.tally(lang).unwrap_or_default(),
             }),
             Block::Text(vec![Span::new(run.ending(lang), run.tone())]),
+            Block::Text(vec![Span::new(
+                text(lang, "redrive.took", &[("takes", &run.takes(lang))]),
+                Tone::Dim,
+            )]),
         ];
         let next = match (run.state, &run.why) {
             ("running", _) => Some(text(lang, "redrive.next-running", &[("id", &run.id)])),
@@ -172,6 +182,7 @@ impl Page for RedriveRunView {
                 Some(text(lang, "redrive.next-new-kind", &[("group", fingerprint)]))
             }
             ("stopped", _) => Some(say(lang, "redrive.next-stopped")),
+            ("done", _) if run.canary.is_none() => Some(say(lang, "redrive.next-done")),
             _ => None,
         };
         if let Some(next) = next {

@@ -272,14 +272,18 @@ fn differences(simulated: &Simulated, reader: Reader) -> Listing {
         Column::left(column("known")),
     ];
     let row = |one: &Difference| {
-        let known = if one.estimated { "by-estimate" } else { "for-sure" };
+        let known = match (one.simulated, one.estimated) {
+            (Ending::Unknown, _) => "-".to_owned(),
+            (_, true) => column("by-estimate"),
+            (_, false) => column("for-sure"),
+        };
         vec![
             Span::new(one.job.to_string(), Tone::Strong),
             Span::plain(one.cause.name()),
             ended(one.recorded, reader),
             ended(one.simulated, reader),
             Span::plain(format!("{} → {}", one.recorded_attempts, one.simulated_attempts)),
-            Span::new(column(known), Tone::Dim),
+            Span::new(known, Tone::Dim),
         ]
     };
     Listing { columns, rows: simulated.differences.iter().map(row).collect() }

@@ -70,12 +70,14 @@ impl Page for TraceView {
 }
 
 fn tone(entry: &TraceEntry) -> Tone {
+    let recovered = entry.data["final_status"] == "PASS";
     match entry.event {
         TraceEvent::RetryDecision => Tone::Warn,
-        TraceEvent::EscalateDecision | TraceEvent::EscalateExecuted => Tone::Bad,
-        TraceEvent::RetrySuccess => Tone::Good,
-        TraceEvent::RecoveryComplete if entry.data["final_status"] == "PASS" => Tone::Good,
-        TraceEvent::RecoveryComplete => Tone::Bad,
+        TraceEvent::RetrySuccess | TraceEvent::RecoveryComplete if recovered => Tone::Good,
+        TraceEvent::EscalateDecision
+        | TraceEvent::EscalateExecuted
+        | TraceEvent::RetrySuccess
+        | TraceEvent::RecoveryComplete => Tone::Bad,
         TraceEvent::RetryStart | TraceEvent::RecoveryStart | TraceEvent::SnapshotRestore => Tone::Strong,
     }
 }

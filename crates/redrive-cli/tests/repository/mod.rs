@@ -2,8 +2,13 @@
 
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used)]
 
+pub mod transcript;
+
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// The pages for whoever is woken at night. Their commands meet an outage, in `runbook.rs`.
+pub const RUNBOOKS: [&str; 2] = ["docs/runbook.md", "docs/runbook.ja.md"];
 
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the root of the repository")

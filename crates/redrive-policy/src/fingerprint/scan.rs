@@ -373,9 +373,12 @@ impl<'a> Scanner<'a> {
             if segments.ends_with('/') { route.split('?').next().unwrap_or(route) } else { segments };
         for segment in segments.split('/').filter(|segment| !segment.is_empty()) {
             self.tokens.push(Token::Mark('/'));
-            let stays =
-                segment.chars().all(|c| c.is_alphabetic() || matches!(c, '-' | '_' | '.' | ':' | '@'))
-                    && !word::differs(segment);
+            let is_version = segment.strip_prefix('v').is_some_and(|number| {
+                matches!(number.len(), 1..=2) && number.bytes().all(|byte| byte.is_ascii_digit())
+            });
+            let has_words =
+                segment.chars().all(|c| c.is_alphabetic() || matches!(c, '-' | '_' | '.' | ':' | '@'));
+            let stays = is_version || (has_words && !word::differs(segment));
             self.tokens.push(if stays { Token::Word(segment.to_owned()) } else { Token::Number });
         }
         self.go(bytes);

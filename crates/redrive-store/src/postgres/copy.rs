@@ -315,7 +315,9 @@ impl End for PostgresEnd {
                 return self.say("CLOSE copied");
             }
             if let Some(pending) = &pending {
-                chunk.iter_mut().for_each(|record| pending.add_to(table, record));
+                for record in &mut chunk {
+                    pending.add_to(table, record);
+                }
             }
             sink(chunk)?;
         }

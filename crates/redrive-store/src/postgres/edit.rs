@@ -99,11 +99,6 @@ pub(super) struct ImportLetters {
     pub(super) letters: Vec<ImportedLetter>,
 }
 
-/// By which a letter is known whose own id belongs to an event without a job.
-fn beside(event_id: &str) -> String {
-    format!("{event_id}#letter")
-}
-
 impl Verb for ImportLetters {
     type Answer = Vec<Enqueued>;
 
@@ -119,13 +114,13 @@ impl Verb for ImportLetters {
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<Enqueued>, Fault> {
         let now = tx.now(self.now);
         let ids: Vec<String> =
-            self.letters.iter().flat_map(|one| [one.event_id.clone(), beside(&one.event_id)]).collect();
+            self.letters.iter().flat_map(|one| [one.event_id.clone(), told::beside(&one.event_id)]).collect();
         let mut known = jobs_of(tx.line, &ids).await?;
         let new = i64::try_from(self.letters.len()).unwrap_or(i64::MAX);
         let numbers = tx.line.all(sql!("job_number"), args![new]).await?;
         let (mut added, mut seqs, mut answers) = (Vec::new(), Vec::new(), Vec::new());
         for (letter, number) in self.letters.iter().zip(&numbers) {
-            let (plain, marked) = (letter.event_id.clone(), beside(&letter.event_id));
+            let (plain, marked) = (letter.event_id.clone(), told::beside(&letter.event_id));
             let here = [&plain, &marked].into_iter().find_map(|id| known.get(id).copied().flatten());
             if let Some(id) = here {
                 answers.push(Enqueued { id, existing: true });

@@ -2,7 +2,10 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::future::{Future, poll_fn, ready};
+use std::task::Poll;
 
+use futures_util::future::Either;
 use redrive_policy::{Cause, Class};
 use tokio_postgres::Row;
 
@@ -157,39 +160,62 @@ impl Chosen {
         }
         let (order, behind) = if oldest_first { ("ASC", ">") } else { ("DESC", "<") };
         let mut wheres = self.wheres.share();
+        let mut reached = None;
         if let Some((died_at, id)) = after {
-            // Said twice, since the index on a way knows the time alone.
-            wheres.must_with(&format!("d.died_at {behind}= {{}}"), died_at.millis());
             let place = vec![died_at.millis(), id.0];
             let text = format!("(d.died_at, d.job_id) {behind} (({{}}::bigint[])[1], ({{}}::bigint[])[2])");
             wheres.must_with(&text, place);
+            reached = Some(wheres.value(died_at.millis()));
         }
-        let order = format!("ORDER BY d.died_at {order}, d.job_id {order} LIMIT {limit}");
+        let led = match &self.way {
+            Way::Age => None,
+            Way::Texts(column, values) => Some((*column, wheres.value(values.clone()), "text[]")),
+            Way::Numbers(column, values) => Some((*column, wheres.value(values.clone()), "bigint[]")),
+        };
         let schema = line.texts().schema();
-        let text = match &self.way {
-            Way::Age => wheres.query(schema, sql!("letter_head"), &order),
-            // Each of several leads by itself: together no index has their order.
-            Way::Texts(column, values) => {
-                let at = wheres.value(values.clone());
-                wheres.must(&format!("{column} = w.value"));
-                let one = wheres.query(schema, sql!("letter_head"), &order);
-                format!(
-                    "SELECT d.* FROM unnest(${at}::text[]) AS w (value) CROSS JOIN LATERAL ({one}) d {order}"
-                )
+        let outer = format!("ORDER BY d.died_at {order}, d.job_id {order} LIMIT {limit}");
+        let text = if let Some((column, at, kind)) = led {
+            // Each value leads by itself: together no index has their order.
+            for condition in leads(column, oldest_first, reached) {
+                wheres.must(&condition);
             }
-            Way::Numbers(column, values) => {
-                let at = wheres.value(values.clone());
-                wheres.must(&format!("{column} = w.value"));
-                let one = wheres.query(schema, sql!("letter_head"), &order);
-                format!(
-                    "SELECT d.* FROM unnest(${at}::bigint[]) AS w (value) CROSS JOIN LATERAL ({one}) d {order}"
-                )
+            let inner =
+                format!("ORDER BY {column} {order}, d.died_at {order}, d.job_id {order} LIMIT {limit}");
+            let one = wheres.query(schema, sql!("letter_head"), &inner);
+            format!("SELECT d.* FROM unnest(${at}::{kind}) AS w (value) CROSS JOIN LATERAL ({one}) d {outer}")
+        } else {
+            if let Some(reached) = reached {
+                wheres.must(&format!("d.died_at {behind}= ${reached}"));
             }
+            wheres.query(schema, sql!("letter_head"), &outer)
         };
         line.all_of(&text, &wheres.args()).await
     }
 
+    /// From the counters, where one of them says it all.
     async fn count(&self, line: &Line) -> Result<u64, Fault> {
+        if self.wheres.is_empty() {
+            let counted = match &self.way {
+                Way::Age => line.first(sql!("dead_count_sum"), args![None::<Vec<String>>]).await?,
+                Way::Texts("d.cause", causes) => {
+                    line.first(sql!("dead_count_sum"), args![Some(causes.clone())]).await?
+                }
+                Way::Texts("d.fingerprint", prints) => {
+                    line.first(sql!("group_letters"), args![prints.clone()]).await?
+                }
+                Way::Numbers("d.lane_id", lanes) => {
+                    line.first(sql!("lane_dead"), args![lanes.clone()]).await?
+                }
+                Way::Texts(..) | Way::Numbers(..) => None,
+            };
+            if let Some(row) = counted {
+                return Ok(u64::try_from(column::<i64>(&row, 0)?).unwrap_or(0));
+            }
+        }
+        self.count_rows(line).await
+    }
+
+    async fn count_rows(&self, line: &Line) -> Result<u64, Fault> {
         if self.way.is_empty() {
             return Ok(0);
         }
@@ -206,6 +232,17 @@ impl Chosen {
         let letters: i64 = rows.first().map_or(Ok(0), |row| column(row, 0))?;
         Ok(letters.unsigned_abs())
     }
+}
+
+/// That a column is like the value that leads. Said as two bounds and not as one equation, so that the order of the column and the
+/// time is asked for: the planner would otherwise take the index by age for a value that is rare, and read all of it.
+fn leads(column: &str, oldest_first: bool, reached: Option<usize>) -> [String; 2] {
+    let (near, far) = if oldest_first { (">=", "<=") } else { ("<=", ">=") };
+    let from = match reached {
+        Some(reached) => format!("({column}, d.died_at) {near} (w.value, ${reached})"),
+        None => format!("{column} {near} w.value"),
+    };
+    [from, format!("{column} {far} w.value")]
 }
 
 /// Reads the columns of `letter_head.sql`; its lane is known already.
@@ -273,13 +310,30 @@ async fn look(
     if limit == 0 {
         return Ok(after);
     }
-    loop {
-        let stretch = STRETCH.min(left).min(wanted);
-        if stretch == 0 {
-            return Ok(after);
-        }
-        let rows = chosen.next(line, filter.oldest_first, after, stretch).await?;
+    let mut stretch = STRETCH.min(left).min(wanted);
+    let mut coming = None;
+    while stretch > 0 {
+        let rows = match coming.take() {
+            Some(coming) => coming.await?,
+            None => chosen.next(line, filter.oldest_first, after, stretch).await?,
+        };
         learn_strange_lanes(line, memory, &rows).await?;
+        let is_all = rows.len() < stretch;
+        left -= rows.len();
+        wanted -= rows.len().min(wanted);
+        stretch = STRETCH.min(left).min(wanted);
+        if let (Some(last), false, true) = (rows.last(), is_all, stretch > 0) {
+            let last = (Timestamp::from_millis(column(last, 2)?), JobId(column(last, 0)?));
+            let mut next = Box::pin(chosen.next(line, filter.oldest_first, Some(last), stretch));
+            // Asked for now, so that the database is busy with it while we look at these.
+            let begun = poll_fn(|context| Poll::Ready(next.as_mut().poll(context))).await;
+            coming = Some(match begun {
+                Poll::Ready(early) => Either::Left(ready(early)),
+                Poll::Pending => Either::Right(next),
+            });
+        }
+        // Others on this thread have their turn, the one that sends what was asked among them.
+        tokio::task::yield_now().await;
         for row in &rows {
             let head = read(row, &memory.borrow(), seals)?;
             after = Some((head.died_at, head.id));
@@ -287,14 +341,11 @@ async fn look(
                 return Ok(after);
             }
         }
-        if rows.len() < stretch {
+        if is_all {
             return Ok(None);
         }
-        left -= rows.len();
-        wanted -= rows.len().min(wanted);
-        // Others on this thread have their turn.
-        tokio::task::yield_now().await;
     }
+    Ok(after)
 }
 
 async fn learn_strange_lanes(line: &Line, memory: &RefCell<Memory>, rows: &[Row]) -> Result<(), Fault> {
@@ -361,31 +412,6 @@ impl Question for CountOf {
             let text = format!("(d.died_at, d.job_id) {behind} (({{}}::bigint[])[1], ({{}}::bigint[])[2])");
             wheres.must_with(&text, vec![died_at.millis(), id.0]);
         }
-        Chosen { way: chosen.way, wheres }.count_fast(line).await
-    }
-}
-
-impl Chosen {
-    /// From the counters, where one of them says it all.
-    async fn count_fast(&self, line: &Line) -> Result<u64, Fault> {
-        if self.wheres.is_empty() {
-            let counted = match &self.way {
-                Way::Age => line.first(sql!("dead_count_sum"), args![None::<Vec<String>>]).await?,
-                Way::Texts("d.cause", causes) => {
-                    line.first(sql!("dead_count_sum"), args![Some(causes.clone())]).await?
-                }
-                Way::Texts("d.fingerprint", prints) => {
-                    line.first(sql!("group_letters"), args![prints.clone()]).await?
-                }
-                Way::Numbers("d.lane_id", lanes) => {
-                    line.first(sql!("lane_dead"), args![lanes.clone()]).await?
-                }
-                Way::Texts(..) | Way::Numbers(..) => None,
-            };
-            if let Some(row) = counted {
-                return Ok(u64::try_from(column::<i64>(&row, 0)?).unwrap_or(0));
-            }
-        }
-        self.count(line).await
+        Chosen { way: chosen.way, wheres }.count(line).await
     }
 }

@@ -278,8 +278,8 @@ pub(super) async fn fold(tx: &mut Tx<'_>, of: Option<&str>, most: i64) -> Result
     let source_id = tx.memory.borrow().name(told::SOURCE)?;
     for row in &found {
         let mut group = read(row)?.group;
-        let changes = pending.get(&group.fingerprint).map(Vec::as_slice).unwrap_or_default();
-        for moved in add(&mut group, changes) {
+        let its = pending.get(&group.fingerprint).map(Vec::as_slice).unwrap_or_default();
+        for moved in add(&mut group, its) {
             let Moved { from, to, at, letters } = moved;
             tx.batch.event(at, group_moved(source_id, &group.fingerprint, from, to, letters, None))?;
         }

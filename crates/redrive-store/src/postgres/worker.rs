@@ -12,6 +12,7 @@ use super::texts::{sql, storable};
 use super::tx::Tx;
 use super::verb::{Question, Verb};
 use crate::id::WorkerId;
+use crate::row;
 use crate::seal::Seals;
 use crate::time::{Timestamp, whole_millis as millis};
 use crate::worker::{Takes, WorkerPresence};
@@ -45,20 +46,10 @@ impl Verb for TakesOnly {
     type Answer = ();
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<(), Fault> {
-        let names = |names: &[String]| {
-            let names: Vec<String> = names.iter().map(|name| storable(name)).collect();
-            serde_json::Value::from(names).to_string()
-        };
-        let (queues, kinds) = (names(&self.takes.queues), names(&self.takes.kinds));
+        let (queues, kinds) = (row::names(&self.takes.queues), row::names(&self.takes.kinds));
         tx.line.run(sql!("worker_takes"), args![self.worker.0, queues, kinds]).await?;
         Ok(())
     }
-}
-
-/// What a worker has said; nothing when it has not, or when it cannot be read.
-fn takes(queues: Option<String>, kinds: Option<String>) -> Option<Takes> {
-    let names = |text: String| serde_json::from_str(&text).ok();
-    Some(Takes { queues: names(queues?)?, kinds: names(kinds?)? })
 }
 
 /// Those whose presence lasts.
@@ -78,7 +69,7 @@ impl Question for WorkersOf {
                 started_at: Timestamp::from_millis(column(row, 2)?),
                 seen_at: Timestamp::from_millis(column(row, 3)?),
                 expires_at: Timestamp::from_millis(column(row, 4)?),
-                takes: takes(column(row, 5)?, column(row, 6)?),
+                takes: row::takes(column(row, 5)?, column(row, 6)?),
             })
         };
         line.all(sql!("worker_list"), args![self.now]).await?.iter().map(read).collect()

@@ -14,3 +14,4 @@ mod exhausted;
 mod given;
 mod ground;
 mod migrated;
+mod recovery;

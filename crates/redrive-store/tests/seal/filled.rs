@@ -2,13 +2,14 @@
 
 use redrive_policy::Cause;
 use redrive_store::{
-    Ending, ImportedEvent, LetterReason, NewEvent, NewJob, NewLetter, Output, Scrap, Store, Timestamp,
+    Ending, GroupQuery, ImportedEvent, LetterReason, NewEvent, NewJob, NewLetter, Output, Scrap, Store,
+    Timestamp,
 };
 
 use crate::given::{Hand, SECOND, at, failure};
 
 /// A word for every door through which data comes in.
-pub(crate) const WORDS: [&str; 12] = [
+pub(crate) const WORDS: [&str; 13] = [
     "canary-payload",
     "canary-overrides",
     "canary-output",
@@ -21,6 +22,7 @@ pub(crate) const WORDS: [&str; 12] = [
     "canary-imported",
     "canary-aside",
     "canary-cancelled",
+    "canary-edited",
 ];
 
 /// Fills a store. Of some jobs only the story is left, of others a letter, others wait with a hint or run.
@@ -54,7 +56,9 @@ pub(crate) async fn fill(store: &dyn Store) {
         report: serde_json::json!({ "report": "canary-report" }),
     };
     let dead = Ending::Dead { failure: failed.clone(), letter: Box::new(letter) };
-    hand.done(at(0), take("dead").await, dead).await;
+    let token = take("dead").await;
+    hand.done(at(0), token, dead).await;
+    store.edit_payload(at(0), token.job, 0, b"canary-edited".to_vec(), "somebody".to_owned()).await.unwrap();
     let again = Ending::Retry {
         run_at: at(60_000),
         delay: SECOND,
@@ -99,8 +103,16 @@ pub(crate) async fn told(store: &dyn Store) -> String {
         .filter_map(|record| record.job.as_ref())
         .map(|job| format!("{} {:?}", String::from_utf8_lossy(&job.payload), job.overrides))
         .collect();
+    let groups = store.groups(GroupQuery::default(), 100).await.unwrap();
+    let mut versions = Vec::new();
+    for letter in &letters {
+        let replaced = store.payload_versions(letter.id).await.unwrap();
+        versions.extend(replaced.into_iter().map(|one| String::from_utf8_lossy(&one.payload).into_owned()));
+    }
     let asides = store.asides(0, 100).await.unwrap();
     let lines: Vec<String> =
         asides.iter().map(|aside| String::from_utf8_lossy(&aside.scrap.text).into_owned()).collect();
-    format!("{status:?}\n{events:?}\n{records:?}\n{letters:?}\n{payloads:?}\n{jobs:?}\n{asides:?}\n{lines:?}")
+    format!(
+        "{status:?}\n{events:?}\n{records:?}\n{letters:?}\n{payloads:?}\n{jobs:?}\n{asides:?}\n{lines:?}\n{groups:?}\n{versions:?}"
+    )
 }

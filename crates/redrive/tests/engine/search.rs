@@ -5,6 +5,7 @@ use std::time::Duration;
 use redrive::engine::{Engine, ImportOptions, Named};
 use redrive_store::filter::{EventField, Filter};
 use redrive_store::{EventFilter, Order};
+use serde_json::json;
 
 use crate::support::{World, run};
 
@@ -72,14 +73,18 @@ fn the_beginning_of_an_id_is_enough() {
     run(async {
         let world = World::new();
         let mut ids = reported(&world).await;
-        let old: String = (0..50)
-            .map(|i| {
-                format!(
-                    "{{\"event_id\":\"EVT-20200101-0000{i:02}-abcdef\",\"timestamp\":\"2020-01-01T00:00:{i:02}Z\",\
-                     \"event_type\":\"x\",\"source\":\"s\",\"data\":{{}}}}\n"
-                )
-            })
-            .collect();
+        let line = |i: u32| {
+            let event = json!({
+                "event_id": format!("EVT-20200101-0000{i:02}-abcdef"),
+                "timestamp": format!("2020-01-01T00:00:{i:02}Z"),
+                "event_type": "x",
+                "source": "s",
+                "data": {},
+            });
+            event.to_string()
+        };
+        let old: Vec<String> = (0..50).map(line).collect();
+        let old = old.join("\n");
         world.engine.import_events(&mut old.as_bytes(), &ImportOptions::default()).await.unwrap();
         ids.extend(reported(&world).await);
         for id in &ids {

@@ -84,7 +84,7 @@ fn jobs_of(simulated: &Simulated) -> Vec<JobId> {
     simulated.differences.iter().map(|difference| difference.job).collect()
 }
 
-/// Issue 5, "must show": policies simulated against a recorded outage; the numbers checked by hand.
+/// R-P4, issue 5, "must show": policies simulated against a recorded outage; the numbers checked by hand.
 #[test]
 fn the_numbers_of_an_outage_are_those_worked_out_by_hand() {
     let furnish = |builder: redrive::engine::EngineBuilder| {

@@ -40,7 +40,7 @@ impl World {
     /// The time is set, and everything that is due then has been worked off.
     pub(crate) async fn at(&self, now: Timestamp, jobs: &[JobId]) {
         self.clock.advance(now.since(self.engine.now()));
-        for _ in 0..4_000 {
+        for _ in 0..20_000 {
             let mut busy = false;
             for job in jobs {
                 busy |= match self.state(*job).await {
@@ -110,7 +110,7 @@ type Furnish = dyn Fn(EngineBuilder) -> EngineBuilder;
 /// Runs a test on the embedded store, and on PostgreSQL where there is one.
 pub(crate) fn on_both<Fut: Future<Output = ()>>(furnish: &Furnish, test: impl Fn(World) -> Fut) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let bounded = |world| async { tokio::time::timeout(Duration::from_mins(2), test(world)).await };
+    let bounded = |world| async { tokio::time::timeout(Duration::from_mins(5), test(world)).await };
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(&folder.path().join("redrive.db"), SqliteOptions::default()).unwrap();
     runtime.block_on(bounded(World::on(Arc::new(store), Some(folder), furnish))).expect("the test hangs");
@@ -135,7 +135,7 @@ pub(crate) async fn beside<T>(worker: WorkerBuilder, test: impl Future<Output = 
         shutdown.signal();
         answer
     };
-    let (worked, answer) = tokio::join!(running, test);
-    worked.unwrap();
+    let (report, answer) = tokio::join!(running, test);
+    report.unwrap();
     answer
 }
