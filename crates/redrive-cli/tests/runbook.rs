@@ -73,11 +73,11 @@ fn run(line: &str, lang: &str, outage: &Outage) -> (Option<i32>, String) {
 fn watch(line: &str, shown: &[String], lang: &str, outage: &Outage) -> (Option<i32>, String) {
     let mut child = shell(&format!("exec {line}"), lang, outage).stdout(Stdio::piped()).spawn().unwrap();
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let (mut stream, hears) = (child.stdout.take().unwrap(), Arc::clone(&heard));
+    let (mut stream, notes) = (child.stdout.take().unwrap(), Arc::clone(&heard));
     let reader = std::thread::spawn(move || {
         let mut chunk = [0; 4096];
         while let Ok(read @ 1..) = stream.read(&mut chunk) {
-            hears.lock().unwrap().extend_from_slice(&chunk[..read]);
+            notes.lock().unwrap().extend_from_slice(&chunk[..read]);
         }
     });
     let text = || without_colour(&String::from_utf8_lossy(&heard.lock().unwrap()));
@@ -108,7 +108,6 @@ fn walk(path: &str, lang: &str) -> Vec<String> {
                 } else {
                     run(&command, lang, &outage)
                 };
-                println!("$ {command}\n{printed}[{code:?}]\n");
                 // What follows ends by Ctrl-C.
                 assert_eq!(code, Some(if follows { 130 } else { 0 }), "{path}: $ {command}\n{printed}");
                 let same = alike(&shown, &lines(&printed));
