@@ -78,11 +78,6 @@ fn watch(line: &str, shown: &[String], lang: &str, outage: &Outage) -> (Option<i
         let mut chunk = [0; 4096];
         while let Ok(read @ 1..) = stream.read(&mut chunk) {
             told.lock().unwrap().extend_from_slice(&chunk[..read]);
-    let (mut stream, notes) = (child.stdout.take().unwrap(), Arc::clone(&heard));
-    let reader = std::thread::spawn(move || {
-        let mut chunk = [0; 4096];
-        while let Ok(read @ 1..) = stream.read(&mut chunk) {
-            notes.lock().unwrap().extend_from_slice(&chunk[..read]);
         }
     });
     let text = || without_colour(&String::from_utf8_lossy(&heard.lock().unwrap()));
