@@ -287,12 +287,16 @@ mod postgres {
     /// R-D8, R-D9, R-D10.
     #[test]
     fn three_groups_one_mended_one_not() {
-        Place::postgres().into_iter().for_each(|place| run(the_story(place)));
+        if let Some(place) = Place::postgres() {
+            run(the_story(place));
+        }
     }
 
     /// R-D8.
     #[test]
     fn a_redrive_that_is_killed_puts_each_letter_back_once() {
-        Place::postgres().into_iter().for_each(|place| run(a_killed_redrive(place)));
+        if let Some(place) = Place::postgres() {
+            run(a_killed_redrive(place));
+        }
     }
 }
