@@ -94,9 +94,8 @@ fn watch(line: &str, shown: &[String], lang: &str, outage: &Outage) -> (Option<i
 }
 
 /// Types every command of the page. What each is, for whoever wants to know that none was left out.
-fn walk(path: &str, lang: &str) -> Vec<String> {
+fn walk(path: &str, lang: &str, outage: Outage) -> Vec<String> {
     let page = read(path);
-    let outage = Outage::begin();
     let mut typed = Vec::new();
     for step in steps(&page) {
         match step {
@@ -142,7 +141,7 @@ fn named_in_passing(page: &str) -> Vec<String> {
 }
 
 fn walk_all_of(path: &str, lang: &str) {
-    let typed = walk(path, lang);
+    let typed = walk(path, lang, Outage::on_sqlite());
     assert!(typed.len() >= 25, "{path}: only {} commands were found", typed.len());
     for named in named_in_passing(&read(path)) {
         let is_typed = typed.iter().any(|command| command.starts_with(named.as_str()));
@@ -180,6 +179,17 @@ fn the_runbook_is_walked() {
 #[test]
 fn the_japanese_runbook_is_walked() {
     walk_all_of(RUNBOOKS[1], "ja");
+}
+
+/// R-C6: whoever is woken for a PostgreSQL types the same and sees the same.
+#[test]
+fn the_runbook_is_walked_on_postgres() {
+    let Some(outage) = Outage::on_postgres() else {
+        assert!(std::env::var_os("CI").is_none(), "PostgreSQL is missing");
+        println!("SKIPPED: PostgreSQL is missing");
+        return;
+    };
+    walk(RUNBOOKS[0], "en", outage);
 }
 
 /// R-C6: nobody who reads only one of them misses a command. What a person notes is in their own language.
