@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redrive_policy::AutoRedrive;
 use redrive_store::filter::{Filter, LetterField};
-use redrive_store::{EventStatus, LetterFilter, NewEvent, RunState, WorkerId};
+use redrive_store::{LetterFilter, RunState, WorkerId};
 use serde_json::json;
 
 use super::Maintained;
@@ -109,18 +109,10 @@ async fn begin(engine: &Engine, rule: &Rule) -> Result<bool, EngineError> {
         return Ok(false);
     }
     let left = left_alone(engine, request).await?;
-    let run = engine.start_redrive(request.clone()).await?;
+    // Told with the run itself: whoever finds the one finds the other.
+    let report = json!({ "letters": matching, "left_alone": left });
+    let run = engine.start_reported(request.clone(), Some(report)).await?;
     tracing::info!(%run, rule = rule.wanted_by, matching, "automatic recovery begins");
-    let event = NewEvent {
-        event_type: "auto_recovery".to_owned(),
-        source: "redrive".to_owned(),
-        data: json!({ "rule": rule.wanted_by, "run": run, "letters": matching, "left_alone": left }),
-        tags: vec!["recovery".to_owned()],
-        importance: Some(3),
-        status: Some(EventStatus::Success),
-        ..NewEvent::default()
-    };
-    engine.store().append(engine.now(), vec![event]).await?;
     Ok(true)
 }
 
