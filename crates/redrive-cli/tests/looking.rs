@@ -213,7 +213,8 @@ fn pages_follow_each_other(place: &Place) {
         assert_eq!(paged.iter().collect::<HashSet<_>>().len(), whole.len(), "{filter}");
     }
     let ran = place.redrive(&["dlq", "list", "--limit", "7", "--where", "error~'timed out'", "--plain"]);
-    let command = ran.stderr.strip_prefix("note: the next page: redrive ").unwrap_or_else(|| panic!("{ran}"));
+    let page = ran.stdout.lines().find_map(|line| line.strip_prefix("Shown: 7; the next page: redrive "));
+    let command = page.unwrap_or_else(|| panic!("{ran}"));
     assert!(command.starts_with("dlq list --limit 7 --where 'error~\"timed out\"' --after job_"), "{ran}");
     let ran = place.redrive(&["dlq", "--limit", "2", "--after", "job_1"]);
     assert_eq!(ran.code, 0, "by its id alone: {ran}");

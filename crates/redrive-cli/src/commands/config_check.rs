@@ -27,12 +27,14 @@ pub(super) fn run(file: Option<&Path>, stage: &mut Stage<'_>) -> Result<ConfigCh
         warnings: Vec::new(),
         policies: Vec::new(),
         rules: Vec::new(),
+        recovery_rules: Vec::new(),
     };
     match Config::parse(&text, format_of(&path, &text), &name) {
         Ok(config) => {
             view.warnings = ProblemView::all(&config.warnings, lang);
             view.policies = config.policies.keys().cloned().collect();
             view.rules = config.rules.iter().map(UserRule::id).map(ToOwned::to_owned).collect();
+            view.recovery_rules = config.auto_redrive.iter().map(|rule| rule.name.clone()).collect();
             view.problems = recovery_problems(&config, lang);
             view.ok = view.problems.is_empty();
         }

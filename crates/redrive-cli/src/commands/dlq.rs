@@ -8,7 +8,7 @@ use super::paging::NextPage;
 use crate::Stage;
 use crate::args::{DlqListArgs, JobRef, LetterPlace};
 use crate::trouble::Trouble;
-use crate::view::dead_letter::{DeadLetterView, DeadLettersView, LetterView};
+use crate::view::dead_letter::{About, DeadLetterView, DeadLettersView, LetterView};
 use crate::view::story::Attempt;
 
 /// How many letters are listed unless a person says.
@@ -71,7 +71,7 @@ pub(super) fn list(args: &DlqListArgs, stage: &mut Stage<'_>) -> Result<DeadLett
         }
         None => Listed::default(),
     };
-    if let Some(next) = &listed.next {
+    let next_page = listed.next.as_ref().map(|next| {
         NextPage::new("dlq list")
             .flag("--limit", args.limit.as_ref().map(|limit| limit as _))
             .flag("--queue", args.queue.as_ref().map(|queue| queue as _))
@@ -80,13 +80,17 @@ pub(super) fn list(args: &DlqListArgs, stage: &mut Stage<'_>) -> Result<DeadLett
             .flag("--group", args.group.as_ref().map(|group| group as _))
             .flag("--where", args.filter.as_ref().map(|filter| filter as _))
             .flag("--after", Some(next))
-            .say(stage);
-    }
+            .command()
+    });
+    let narrowed = args.queue.is_some() || args.cause.is_some() || args.caller_id.is_some();
     Ok(DeadLettersView {
         schema: "redrive/dead_letters.v1",
         items: listed.letters.iter().map(|letter| LetterView::new(letter, args.with_payload)).collect(),
         next: listed.next.map(|next| next.to_string()),
-        candidates_only: false,
+        next_page,
+        about: About::Letters {
+            narrowed: narrowed || args.group.is_some() || args.filter.is_some() || args.after.is_some(),
+        },
         now,
     })
 }

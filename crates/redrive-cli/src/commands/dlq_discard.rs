@@ -112,6 +112,7 @@ fn go(wish: Wish<'_>, opened: &Opened, engine: &Engine, stage: &mut Stage<'_>) -
         return match (some_missing, wish.how) {
             (true, _) => Ok(Some((view.done(0), Exit::Nothing))),
             // That nothing is old enough is what a person hopes for.
+            (false, Discard::ByAge) if wish.dry_run => Ok(Some((view, Exit::Done))),
             (false, Discard::ByAge) => Ok(Some((view.done(0), Exit::Done))),
             (false, Discard::ByHand) => {
                 Err(Trouble::NothingMatches { asked: wish.asked, store: opened.store.location() })

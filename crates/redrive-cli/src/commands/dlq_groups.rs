@@ -6,7 +6,7 @@ use super::opened;
 use crate::Stage;
 use crate::args::GroupsArgs;
 use crate::trouble::Trouble;
-use crate::view::dead_letter::{DeadLettersView, LetterView};
+use crate::view::dead_letter::{About, DeadLettersView, LetterView};
 use crate::view::group::{GroupItem, GroupView, GroupsChangedView, GroupsView};
 
 /// How many groups are listed unless a person says.
@@ -52,7 +52,8 @@ pub(super) fn show(written: &str, with_payload: bool, stage: &mut Stage<'_>) -> 
         schema: "redrive/dead_letters.v1",
         items: letters.iter().map(|letter| LetterView::new(letter, with_payload)).collect(),
         next: None,
-        candidates_only: false,
+        next_page: None,
+        about: About::Letters { narrowed: true },
         now: opened.now,
     };
     Ok(GroupView::new(GroupItem::new(group), letters, opened.now))

@@ -14,7 +14,9 @@ const DEFAULT_LIMIT: u32 = 20;
 
 pub(super) fn run(args: &FailedArgs, stage: &mut Stage<'_>) -> Result<FailedView, Trouble> {
     let now = Timestamp::from_system(stage.now);
-    let Some(opened) = opened::if_there(stage)? else { return Ok(FailedView::new(Vec::new(), None, now)) };
+    let Some(opened) = opened::if_there(stage)? else {
+        return Ok(FailedView::new(Vec::new(), None, None, now));
+    };
     let before = match &args.after {
         Some(id) => {
             let unknown = || Trouble::NothingNamed { id: id.clone(), store: opened.store.location() };
@@ -30,12 +32,12 @@ pub(super) fn run(args: &FailedArgs, stage: &mut Stage<'_>) -> Result<FailedView
     let more = events.len() > limit as usize;
     events.truncate(limit as usize);
     let next = events.last().filter(|_| more).map(|event| event.event_id.clone());
-    if let Some(next) = &next {
+    let next_page = next.as_ref().map(|next| {
         NextPage::new("failed")
             .flag("--limit", args.limit.as_ref().map(|limit| limit as _))
             .flag("--where", args.filter.as_ref().map(|filter| filter as _))
             .flag("--after", Some(next))
-            .say(stage);
-    }
-    Ok(FailedView::new(events, next, now))
+            .command()
+    });
+    Ok(FailedView::new(events, next, next_page, now))
 }

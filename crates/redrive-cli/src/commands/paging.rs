@@ -1,10 +1,6 @@
-//! How to get the next page: said on stderr, as a command that can be typed. JSON has `next` instead.
+//! How to get the next page: a command that can be typed, shown below the list. JSON has `next` instead.
 
 use std::fmt::Display;
-
-use crate::Stage;
-use crate::settings::Form;
-use crate::text::text;
 
 /// A command line in the making.
 pub(super) struct NextPage(String);
@@ -22,13 +18,9 @@ impl NextPage {
         self
     }
 
-    /// Says it to a person; JSON has it itself.
-    pub(super) fn say(self, stage: &mut Stage<'_>) {
-        if stage.settings.form == Form::Json {
-            return;
-        }
-        let line = text(stage.settings.lang, "page.next", &[("command", &self.0)]);
-        stage.talk.note(&line);
+    /// What is to be typed.
+    pub(super) fn command(self) -> String {
+        self.0
     }
 }
 

@@ -1,5 +1,7 @@
 //! `policy simulate`: what other policies would have made of the failures of a period.
 
+use std::collections::BTreeSet;
+
 use redrive::engine::{Candidate, Simulate, Simulation};
 use redrive_policy::{Config, Policy};
 use redrive_store::Timestamp;
@@ -74,11 +76,15 @@ fn candidates(
         return Ok(vec![Candidate { label, config: file.map(|(_, config)| config), policy: None, wish }]);
     }
     let mut candidates = Vec::with_capacity(args.policy.len());
+    let mut said = BTreeSet::new();
     for name in &args.policy {
         let policy: Policy = stage.settings.policy(policies, Some(name))?.with_override(&wish);
         for warning in policy.warnings() {
             let message = policy_warning(&warning, lang);
-            stage.talk.warning(&message);
+            // Several policies, and several causes of one, are odd in the same way.
+            if said.insert(message.clone()) {
+                stage.talk.warning(&message);
+            }
         }
         candidates.push(Candidate {
             label: changed(name.clone()),

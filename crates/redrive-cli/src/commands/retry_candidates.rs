@@ -8,7 +8,7 @@ use super::paging::NextPage;
 use crate::Stage;
 use crate::args::CandidatesArgs;
 use crate::trouble::Trouble;
-use crate::view::dead_letter::{DeadLettersView, LetterView};
+use crate::view::dead_letter::{About, DeadLettersView, LetterView};
 
 pub(super) fn run(args: &CandidatesArgs, stage: &mut Stage<'_>) -> Result<DeadLettersView, Trouble> {
     let now = Timestamp::from_system(stage.now);
@@ -19,18 +19,19 @@ pub(super) fn run(args: &CandidatesArgs, stage: &mut Stage<'_>) -> Result<DeadLe
         }
         None => Listed::default(),
     };
-    if let Some(next) = &page.next {
+    let next_page = page.next.as_ref().map(|next| {
         NextPage::new("retry-candidates")
             .flag("--limit", args.limit.as_ref().map(|limit| limit as _))
             .flag("--where", args.filter.as_ref().map(|filter| filter as _))
             .flag("--after", Some(next))
-            .say(stage);
-    }
+            .command()
+    });
     Ok(DeadLettersView {
         schema: "redrive/retry_candidates.v1",
         items: page.letters.iter().map(|letter| LetterView::new(letter, false)).collect(),
         next: page.next.map(|next| next.to_string()),
-        candidates_only: true,
+        next_page,
+        about: About::Candidates,
         now,
     })
 }

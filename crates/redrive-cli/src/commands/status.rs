@@ -7,17 +7,17 @@ use crate::Stage;
 use crate::settings::Form;
 use crate::trouble::Trouble;
 use crate::view::View;
-use crate::view::status::StatusView;
+use crate::view::status::{GroupCount, StatusView};
 use crate::view::welcome::WelcomeView;
 
-/// One more than the screen shows, to know whether there are more.
-const GROUPS: u32 = 6;
+/// How far groups are counted; the screen shows the first of them.
+const GROUPS: u32 = 100;
 
 pub(super) fn run(stage: &mut Stage<'_>) -> Result<StatusView, Trouble> {
     let now = Timestamp::from_system(stage.now);
     match opened::if_there(stage)? {
         Some(opened) => look(&opened, now),
-        None => Ok(StatusView::new(StoreStatus::default(), Vec::new(), String::new(), now)),
+        None => Ok(nothing(now)),
     }
 }
 
@@ -27,9 +27,7 @@ pub(super) fn bare(stage: &mut Stage<'_>) -> Result<Box<dyn View>, Trouble> {
     match opened::to_read(stage) {
         Ok(opened) => Ok(Box::new(look(&opened, now)?)),
         Err(Trouble::NoStore { .. }) if stage.settings.form != Form::Json => Ok(Box::new(WelcomeView {})),
-        Err(Trouble::NoStore { .. }) => {
-            Ok(Box::new(StatusView::new(StoreStatus::default(), Vec::new(), String::new(), now)))
-        }
+        Err(Trouble::NoStore { .. }) => Ok(Box::new(nothing(now))),
         Err(trouble) => Err(trouble),
     }
 }
@@ -37,10 +35,17 @@ pub(super) fn bare(stage: &mut Stage<'_>) -> Result<Box<dyn View>, Trouble> {
 fn look(opened: &Opened, now: Timestamp) -> Result<StatusView, Trouble> {
     let status = opened.wait(opened.store.status(now))?;
     let of_interest = vec![GroupState::Open, GroupState::Regressed, GroupState::Acknowledged];
-    let groups = opened
-        .wait(opened.store.groups(GroupQuery { states: of_interest, ..GroupQuery::default() }, GROUPS))?;
+    let query = GroupQuery { states: of_interest, ..GroupQuery::default() };
+    let mut groups = opened.wait(opened.store.groups(query, GROUPS + 1))?;
+    let more = groups.len() > GROUPS as usize;
+    groups.truncate(GROUPS as usize);
     // What is on its way again may come back as a letter; until then nobody has to look at it.
     let waits = |group: &Group| group.counts.letters > 0;
-    let groups = groups.into_iter().filter(waits).collect();
-    Ok(StatusView::new(status, groups, opened.store.location(), now))
+    let groups: Vec<Group> = groups.into_iter().filter(waits).collect();
+    let count = if more { GroupCount::MoreThan(groups.len()) } else { GroupCount::All(groups.len()) };
+    Ok(StatusView::new(status, groups, count, opened.store.location(), now))
+}
+
+fn nothing(now: Timestamp) -> StatusView {
+    StatusView::new(StoreStatus::default(), Vec::new(), GroupCount::All(0), String::new(), now)
 }

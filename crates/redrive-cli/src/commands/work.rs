@@ -32,6 +32,9 @@ pub(super) fn run(args: &WorkArgs, stage: &mut Stage<'_>) -> Result<Exit, Troubl
 /// How often it is looked whether the store answers, to say so.
 const LOOK_AT_STORE: Duration = Duration::from_millis(500);
 
+/// How many redrives that are under way are told of at the end.
+const OPEN_RUNS: u32 = 10;
+
 async fn work(engine: &Engine, args: &WorkArgs, stage: &mut Stage<'_>) -> Result<(), Trouble> {
     let lang = stage.settings.lang;
     let mut signals = Signals::listen().map_err(Trouble::NoRuntime)?;
@@ -97,6 +100,12 @@ async fn work(engine: &Engine, args: &WorkArgs, stage: &mut Stage<'_>) -> Result
         if lane.paused_at.is_some() && lane.ready > 0 {
             let left = [("queue", &lane.queue as &dyn std::fmt::Display), ("n", &lane.ready)];
             stage.talk.note(&text(lang, "work.paused", &left));
+        }
+    }
+    if args.until_empty {
+        // What they put back next waits for somebody else.
+        for run in engine.redrive_runs(true, OPEN_RUNS).await? {
+            stage.talk.note(&text(lang, "redrive.goes-on", &[("id", &run.id)]));
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use crate::escape::width;
 const NOT_FIRST: &str =
     "。、．，）」』】〉》！？・ー々…:;,.!?)]}%ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ";
 
-/// A path goes on in the next line after a slash once it is that long; `1/3` does not.
+/// A path that is wider than a line goes on in the next one after a slash once it is that long; `1/3` does not.
 const LONG_PATH: usize = 16;
 
 /// The lines of a text. A word wider than a line is broken where the line ends.
@@ -15,7 +15,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     let mut used = 0;
-    for piece in pieces(text) {
+    for piece in pieces(text).into_iter().flat_map(|word| fitting(word, columns)) {
         let wide = width(piece);
         if used + width(piece.trim_end()) > columns && !line.trim().is_empty() {
             lines.push(std::mem::take(&mut line).trim_end().to_owned());
@@ -63,7 +63,36 @@ pub(crate) fn hang(line: &str, columns: usize) -> Vec<String> {
 
 /// How wide the widest part is that no line break may stand in: a line needs that much to leave words whole.
 pub(super) fn widest_piece(text: &str) -> usize {
-    pieces(text).iter().map(|piece| width(piece.trim_end())).max().unwrap_or(0)
+    pieces(text)
+        .into_iter()
+        .flat_map(|word| fitting(word, 0))
+        .map(|piece| width(piece.trim_end()))
+        .max()
+        .unwrap_or(0)
+}
+
+/// The parts of a word that is wider than a line: what stands between commas, and of that, if it is still too wide, the
+/// parts of a path. What fits on a line of its own stays whole, so that it can be copied.
+fn fitting(word: &str, columns: usize) -> Vec<&str> {
+    if width(word.trim_end()) <= columns {
+        return vec![word];
+    }
+    let parts = word.split_inclusive(',');
+    parts.flat_map(|part| if width(part.trim_end()) <= columns { vec![part] } else { path(part) }).collect()
+}
+
+fn path(word: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for (at, _) in word.match_indices('/') {
+        let end = at + 1;
+        if end - start >= LONG_PATH && end < word.len() {
+            parts.push(&word[start..end]);
+            start = end;
+        }
+    }
+    parts.push(&word[start..]);
+    parts
 }
 
 /// The smallest parts that a line break may stand between: words with the spaces after them, and single wide
@@ -76,7 +105,6 @@ fn pieces(text: &str) -> Vec<&str> {
         let wide = |c: char| width(c.encode_utf8(&mut [0; 4])) > 1;
         let may_break = previous.is_some_and(|p| {
             (p == ' ' && c != ' ')
-                || (p == '/' && at - start >= LONG_PATH)
                 || (wide(p) && c != ' ' && !NOT_FIRST.contains(c) && !matches!(p, '（' | '「' | '『'))
                 || (wide(c) && p != ' ' && !wide(p) && !NOT_FIRST.contains(c) && p != '(')
         });
@@ -103,6 +131,11 @@ mod tests {
         let path = "sqlite:/home/ada/.local/share/redrive/redrive.db";
         assert_eq!(wrap(path, 40), ["sqlite:/home/ada/.local/share/redrive/", "redrive.db"]);
         assert_eq!(wrap("retry 1/3", 8), ["retry", "1/3"]);
+        let url = "https://example.com/a/long/way/to/go";
+        assert_eq!(wrap(&format!("see {url} first"), 40), [&format!("see {url}"), "first"]);
+        assert_eq!(wrap(&format!("have a look at {url}"), 40), ["have a look at", url]);
+        let json = format!("{{\"url\":\"{url}\",\"method\":\"GET\"}}");
+        assert_eq!(wrap(&json, 48), [&format!("{{\"url\":\"{url}\","), "\"method\":\"GET\"}"]);
         assert_eq!(wrap("", 10), [""]);
         let flag = "  --config <FILE>  the file that is read before all";
         assert_eq!(

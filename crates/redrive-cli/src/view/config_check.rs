@@ -15,6 +15,8 @@ pub(crate) struct ConfigCheckView {
     pub(crate) warnings: Vec<ProblemView>,
     pub(crate) policies: Vec<String>,
     pub(crate) rules: Vec<String>,
+    /// Rules of automatic recovery.
+    pub(crate) recovery_rules: Vec<String>,
 }
 
 /// One thing that is wrong or odd.
@@ -41,8 +43,12 @@ impl Page for ConfigCheckView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
         let lang = reader.lang;
         let verdict = if self.ok {
-            let counts: [(&str, &dyn std::fmt::Display); 3] =
-                [("file", &self.file), ("policies", &self.policies.len()), ("rules", &self.rules.len())];
+            let counts: [(&str, &dyn std::fmt::Display); 4] = [
+                ("file", &self.file),
+                ("policies", &self.policies.len()),
+                ("rules", &self.rules.len()),
+                ("recovery", &self.recovery_rules.len()),
+            ];
             Span::new(text(lang, "config-check.ok", &counts), Tone::Good)
         } else {
             Span::new(text(lang, "config-check.not-ok", &[("file", &self.file)]), Tone::Bad)

@@ -5,9 +5,10 @@ use redrive_store::{DeadLetter, LetterReason, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::group::short;
 use super::moment::{date_time, when};
 use super::story::{Attempt, attempts_table, cause_by, own_words};
-use super::{Align, Block, Page, Reader, Span, Table, Tone};
+use super::{Block, Column, Listing, Page, Reader, Span, Tone};
 use crate::escape::beginning;
 use crate::text::{say, text};
 
@@ -100,6 +101,15 @@ pub(super) fn payload(bytes: &[u8]) -> Value {
         .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(bytes).into_owned()))
 }
 
+/// Which letters are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    /// All of them, or those that somebody asked for.
+    Letters { narrowed: bool },
+    /// Those whose class is transient.
+    Candidates,
+}
+
 /// Letters from the newest to the oldest. JSON: the contract `redrive/dead_letters.v1`.
 #[derive(Debug, Serialize)]
 pub(crate) struct DeadLettersView {
@@ -107,68 +117,75 @@ pub(crate) struct DeadLettersView {
     pub(crate) items: Vec<LetterView>,
     /// The place of the last one, if there are more behind it: `--after` takes it.
     pub(crate) next: Option<String>,
-    /// Only letters whose class is transient.
+    /// The command for those behind it.
     #[serde(skip)]
-    pub(crate) candidates_only: bool,
+    pub(crate) next_page: Option<String>,
+    #[serde(skip)]
+    pub(crate) about: About,
     /// How long ago is counted from here.
     #[serde(skip)]
     pub(crate) now: Timestamp,
 }
 
 impl DeadLettersView {
-    fn table(&self, reader: Reader) -> Table {
-        let lang = reader.lang;
-        let mut columns = vec![
-            ("id", Align::Left),
-            ("when", Align::Right),
-            ("cause", Align::Left),
-            ("retries", Align::Right),
-            ("error", Align::Left),
-        ];
+    /// One line per letter. What a person knows it by stands beside its id.
+    pub(super) fn listing(&self, reader: Reader) -> Listing {
+        let name = |key: &str| say(reader.lang, &format!("letter.{key}"));
+        let with_caller = self.items.iter().any(|item| item.caller_id.is_some());
+        let mut columns = vec![Column::left(name("id"))];
+        if with_caller {
+            columns.push(Column::left(name("caller")).cut_to(16).rank(4));
+        }
+        columns.push(Column::right(name("when")).rank(2));
         if reader.verbose {
-            columns.insert(2, ("queue", Align::Left));
-            columns.insert(3, ("kind", Align::Left));
-            columns.push(("event", Align::Left));
+            columns.push(Column::left(name("queue")).rank(5));
+            columns.push(Column::left(name("kind")).rank(6));
+        }
+        columns.push(Column::left(name("cause")).rank(1));
+        columns.push(Column::right(name("retries")).rank(3));
+        columns.push(Column::left(name("error")).cut_to(20));
+        if reader.verbose {
+            columns.push(Column::left(name("event")).rank(7));
         }
         let row = |item: &LetterView| {
             let tone = if item.retryable { Tone::Warn } else { Tone::Bad };
-            let mut row = vec![
-                Span::new(item.id.clone(), Tone::Strong),
-                Span::new(when(item.timestamp, self.now, reader), Tone::Dim),
-                Span::new(item.cause.name(), tone),
-                Span::plain(item.retries()),
-                Span::plain(item.said(MESSAGE_CHARS, lang)),
-            ];
+            let mut row = vec![Span::new(item.id.clone(), Tone::Strong)];
+            if with_caller {
+                row.push(Span::plain(item.caller_id.clone().unwrap_or_else(|| "-".to_owned())));
+            }
+            row.push(Span::new(when(item.timestamp, self.now, reader), Tone::Dim));
             if reader.verbose {
-                row.insert(2, Span::plain(item.queue.clone()));
-                row.insert(3, Span::plain(item.kind.clone()));
+                row.push(Span::plain(item.queue.clone()));
+                row.push(Span::plain(item.kind.clone()));
+            }
+            row.push(Span::new(item.cause.name(), tone));
+            row.push(Span::plain(item.retries()));
+            row.push(Span::plain(item.said(MESSAGE_CHARS, reader.lang)));
+            if reader.verbose {
                 row.push(Span::new(item.event_id.clone(), Tone::Dim));
             }
             row
         };
-        Table {
-            columns: columns
-                .into_iter()
-                .map(|(key, align)| (say(lang, &format!("letter.{key}")), align))
-                .collect(),
-            rows: self.items.iter().map(row).collect(),
-        }
+        Listing { columns, rows: self.items.iter().map(row).collect() }
     }
 }
 
 impl Page for DeadLettersView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
         let lang = reader.lang;
+        let (none, next) = match self.about {
+            About::Letters { narrowed: false } => ("letter.none", "letter.next"),
+            About::Letters { narrowed: true } => ("letter.none-matches", "letter.next"),
+            About::Candidates => ("candidates.none", "candidates.next"),
+        };
         if self.items.is_empty() {
-            let key = if self.candidates_only { "candidates.none" } else { "letter.none" };
-            return vec![Block::Text(vec![Span::new(say(lang, key), Tone::Good)])];
+            return vec![Block::Text(vec![Span::new(say(lang, none), Tone::Good)])];
         }
-        let mut blocks = vec![Block::Table(self.table(reader))];
-        if self.next.is_some() {
-            let more = text(lang, "letter.more", &[("n", &self.items.len())]);
+        let mut blocks = vec![Block::Listing(self.listing(reader))];
+        if let Some(command) = &self.next_page {
+            let more = text(lang, "letter.more", &[("n", &self.items.len()), ("command", command)]);
             blocks.push(Block::Text(vec![Span::new(more, Tone::Dim)]));
         }
-        let next = if self.candidates_only { "candidates.next" } else { "letter.next" };
         blocks.push(Block::Text(vec![Span::new(say(lang, next), Tone::Dim)]));
         blocks
     }
@@ -240,7 +257,7 @@ impl Page for DeadLetterView {
         if letter.redrives > 0 {
             fields.push((key("redrives"), Span::plain(letter.redrives.to_string())));
         }
-        fields.push((key("group"), Span::new(letter.fingerprint.clone(), Tone::Dim)));
+        fields.push((key("group"), Span::new(short(&letter.fingerprint), Tone::Dim)));
         let payload = match &letter.original_payload {
             Some(payload) => payload.to_string(),
             None => text(lang, "letter.hidden", &[("bytes", &letter.payload_bytes)]),

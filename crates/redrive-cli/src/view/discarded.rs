@@ -79,6 +79,9 @@ impl Page for DiscardedView {
                 Block::Text(vec![Span::new(text(lang, "discarded.not-found", &[("id", id)]), Tone::Bad)])
             })
             .collect();
+        if self.matching == 0 && blocks.is_empty() {
+            return vec![Block::Text(vec![Span::new(say(lang, "discarded.none-old"), Tone::Good)])];
+        }
         if !self.dry_run {
             let line = text(lang, "discarded.done", &[("n", &self.discarded)]);
             blocks.push(Block::Text(vec![Span::new(line, Tone::Strong)]));

@@ -1,5 +1,6 @@
 //! What became of an edit, what it changed, and the payloads that a letter had before.
 
+use redrive_policy::Lang;
 use redrive_store::{JobId, PayloadVersion, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
@@ -147,6 +148,13 @@ struct VersionItem {
     payload: Option<Value>,
 }
 
+impl VersionItem {
+    /// Who edited it, if anybody knows.
+    fn by(&self, lang: Lang) -> String {
+        if self.edited_by == "person" { say(lang, "edited.by-person") } else { self.edited_by.clone() }
+    }
+}
+
 impl VersionsView {
     pub(crate) fn new(
         id: JobId,
@@ -198,7 +206,7 @@ impl Page for VersionsView {
             vec![
                 Span::new(item.version.to_string(), Tone::Strong),
                 Span::new(when(item.replaced_at, self.now, reader), Tone::Dim),
-                Span::plain(item.edited_by.clone()),
+                Span::plain(item.by(lang)),
                 Span::plain(item.payload_bytes.to_string()),
             ]
         };
@@ -206,7 +214,7 @@ impl Page for VersionsView {
             vec![Block::Listing(Listing { columns, rows: self.items.iter().map(row).collect() })];
         for (item, diff) in self.items.iter().zip(&self.diffs) {
             let heading =
-                text(lang, "edited.changed-by", &[("version", &item.version), ("by", &item.edited_by)]);
+                text(lang, "edited.changed-by", &[("version", &item.version), ("by", &item.by(lang))]);
             blocks.extend([Block::Gap, Block::Heading(heading)]);
             blocks.extend(hunks(diff));
         }

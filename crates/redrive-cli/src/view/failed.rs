@@ -15,6 +15,9 @@ pub(crate) struct FailedView {
     items: Vec<Item>,
     /// The id of the last one, if there are more behind it: `--after` takes it.
     next: Option<String>,
+    /// The command for those behind it.
+    #[serde(skip)]
+    next_page: Option<String>,
     #[serde(skip)]
     now: Timestamp,
 }
@@ -28,9 +31,14 @@ struct Item {
 
 impl FailedView {
     /// From the newest to the oldest.
-    pub(crate) fn new(events: Vec<Event>, next: Option<String>, now: Timestamp) -> FailedView {
+    pub(crate) fn new(
+        events: Vec<Event>,
+        next: Option<String>,
+        next_page: Option<String>,
+        now: Timestamp,
+    ) -> FailedView {
         let items = events.into_iter().map(|event| Item { id: event.event_id.clone(), event }).collect();
-        FailedView { schema: "redrive/failed.v1", items, next, now }
+        FailedView { schema: "redrive/failed.v1", items, next, next_page, now }
     }
 
     fn listing(&self, reader: Reader) -> Listing {
@@ -62,8 +70,8 @@ impl Page for FailedView {
             return vec![Block::Text(vec![Span::new(say(lang, "failed.none"), Tone::Good)])];
         }
         let mut blocks = vec![Block::Listing(self.listing(reader))];
-        if self.next.is_some() {
-            let more = text(lang, "letter.more", &[("n", &self.items.len())]);
+        if let Some(command) = &self.next_page {
+            let more = text(lang, "letter.more", &[("n", &self.items.len()), ("command", command)]);
             blocks.push(Block::Text(vec![Span::new(more, Tone::Dim)]));
         }
         blocks.push(Block::Text(vec![Span::new(say(lang, "failed.next"), Tone::Dim)]));

@@ -12,11 +12,15 @@ use super::{Block, Page, Reader, Span, Tone};
 use crate::escape::beginning;
 use crate::text::{say, text};
 
-/// The least of a fingerprint that is shown, and the least where there may be others that are not.
-const SHORTEST: usize = 6;
-const SHORTEST_AMONG_OTHERS: usize = 8;
+/// What finds a group again, of its fingerprint.
+const SHORT: usize = 8;
 /// What a page shows of an error's words.
 const SAMPLE_CHARS: usize = 2_000;
+
+/// As much of a fingerprint as people see and type.
+pub(crate) fn short(fingerprint: &str) -> &str {
+    fingerprint.get(..SHORT).unwrap_or(fingerprint)
+}
 
 /// One group as JSON.
 #[derive(Debug, Clone, Serialize)]
@@ -90,11 +94,10 @@ impl GroupsView {
 
     /// As much of each fingerprint as tells them apart.
     fn shown_of_fingerprints(&self) -> usize {
-        let least = if self.more { SHORTEST_AMONG_OTHERS } else { SHORTEST };
         let mut all: Vec<&str> = self.items.iter().map(|item| item.fingerprint.as_str()).collect();
         all.sort_unstable();
         let shared = |pair: &[&str]| pair[0].bytes().zip(pair[1].bytes()).take_while(|(a, b)| a == b).count();
-        all.windows(2).map(shared).max().map_or(least, |longest| least.max(longest + 1))
+        all.windows(2).map(shared).max().map_or(SHORT, |longest| SHORT.max(longest + 1))
     }
 
     fn listing(&self, reader: Reader) -> Listing {
@@ -103,8 +106,8 @@ impl GroupsView {
             Column::left(word("fingerprint")),
             Column::right(word("count")),
             Column::left(word("state")),
-            Column::left(word("cause")).rank(3),
-            Column::right(word("last-seen")).rank(2),
+            Column::left(word("cause")).rank(2),
+            Column::right(word("last-seen")).rank(3),
             Column::left(word("sample")).cut_to(20),
         ];
         if reader.verbose {
@@ -175,8 +178,9 @@ impl Page for GroupView {
         let word = |key: &str| say(lang, &format!("group.{key}"));
         let at = |at: Timestamp| Span::plain(when(at, self.now, reader));
         let number = |n: i64| Span::plain(n.to_string());
+        let shown = if reader.verbose { &group.fingerprint } else { short(&group.fingerprint) };
         let mut fields = vec![
-            (word("fingerprint"), Span::new(group.fingerprint.clone(), Tone::Strong)),
+            (word("fingerprint"), Span::new(shown, Tone::Strong)),
             (word("state"), group.badge(reader)),
             (word("state-since"), at(group.state_since)),
             (word("cause"), Span::plain(group.cause.name())),
@@ -199,7 +203,11 @@ impl Page for GroupView {
         ];
         if group.count > 0 {
             blocks.extend([Block::Gap, Block::Heading(word("newest"))]);
-            blocks.extend(self.letters.blocks(reader));
+            blocks.push(Block::Listing(self.letters.listing(reader)));
+            let known = group.state == Badge::Acknowledged.name();
+            let key = if known { "group.next-known" } else { "group.next-one" };
+            let next = text(lang, key, &[("fingerprint", &short(&group.fingerprint))]);
+            blocks.extend([Block::Gap, Block::Text(vec![Span::new(next, Tone::Strong)])]);
         }
         blocks
     }
@@ -222,7 +230,7 @@ impl Page for GroupsChangedView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
         let line = |item: &GroupItem| {
             let values: [(&str, &dyn std::fmt::Display); 2] =
-                [("fingerprint", &item.fingerprint), ("n", &item.count)];
+                [("fingerprint", &short(&item.fingerprint)), ("n", &item.count)];
             let key = format!("group.now.{}", item.state);
             Block::Text(vec![Span::new(text(reader.lang, &key, &values), Tone::Strong)])
         };

@@ -66,12 +66,11 @@ impl QueuesView {
         QueuesView { schema: "redrive/queues.v1", items, now }
     }
 
-    /// Badge and since when, with the words of whoever paused it.
+    /// Badge and since when.
     fn paused(&self, item: &QueueItem, reader: Reader) -> Span {
         let Some(at) = item.paused_at else { return Span::plain("-") };
         let badge = Badge::Paused.span(reader.lang);
-        let why = item.paused_why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-        Span::new(format!("{} {}{why}", badge.text, when(at, self.now, reader)), badge.tone)
+        Span::new(format!("{} {}", badge.text, when(at, self.now, reader)), badge.tone)
     }
 }
 
@@ -90,7 +89,7 @@ impl Page for QueuesView {
             Column::right(word("dead")),
             Column::right(word("succeeded")).rank(3),
             Column::right(word("oldest")).rank(1),
-            Column::left(say(lang, "queue.paused")).cut_to(10),
+            Column::left(say(lang, "queue.paused")).cut_to(12),
         ];
         let number = |n: u64, tone: Tone| Span::new(n.to_string(), if n == 0 { Tone::Dim } else { tone });
         let row = |item: &QueueItem| {
@@ -106,7 +105,16 @@ impl Page for QueuesView {
                 self.paused(item, reader),
             ]
         };
-        vec![Block::Listing(Listing { columns, rows: self.items.iter().map(row).collect() })]
+        let mut blocks =
+            vec![Block::Listing(Listing { columns, rows: self.items.iter().map(row).collect() })];
+        // The words of whoever paused it, whole.
+        for item in &self.items {
+            if let Some(why) = item.paused_why.as_ref().filter(|_| item.paused_at.is_some()) {
+                let line = text(lang, "queue.paused-why", &[("queue", &item.name), ("why", why)]);
+                blocks.push(Block::Text(vec![Span::new(line, Tone::Warn)]));
+            }
+        }
+        blocks
     }
 }
 

@@ -115,7 +115,11 @@ impl Page for RedrivePreviewView {
         };
         let mut body = vec![Block::Listing(Listing { columns, rows: self.sample.iter().map(row).collect() })];
         for would in &self.would {
-            let key = if would.max_retries == 0 { "redrive.would-not-retry" } else { "redrive.would-retry" };
+            let key = match would.max_retries {
+                0 => "redrive.would-not-retry",
+                1 => "redrive.would-retry-once",
+                _ => "redrive.would-retry",
+            };
             let values: &[(&str, &dyn std::fmt::Display)] =
                 &[("cause", &would.cause.name()), ("policy", &would.policy), ("n", &would.max_retries)];
             body.push(Block::Text(vec![Span::new(text(lang, key, values), Tone::Dim)]));

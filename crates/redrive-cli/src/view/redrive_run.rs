@@ -9,11 +9,10 @@ use serde::Serialize;
 
 use super::badge::Badge;
 use super::block::{Column, Listing, Progress};
-use super::{Block, Page, Reader, Span, Tone, moment};
+use super::group::short;
+use super::story::wanted_by;
+use super::{Block, Page, Reader, Span, Table, Tone, moment};
 use crate::text::{say, text};
-
-/// How much of a fingerprint is shown.
-const SHORT: usize = 8;
 
 /// One redrive.
 #[derive(Debug, Clone, Serialize)]
@@ -78,10 +77,7 @@ impl RunLine {
     fn takes(&self, lang: Lang) -> String {
         match &self.which {
             Which::All => say(lang, "redrive.takes-all"),
-            Which::Group(fingerprint) => {
-                let short: String = fingerprint.chars().take(SHORT).collect();
-                text(lang, "redrive.takes-group", &[("group", &short)])
-            }
+            Which::Group(fingerprint) => text(lang, "redrive.takes-group", &[("group", &short(fingerprint))]),
             Which::Where(filter) => filter.clone(),
             Which::Ids(ids) => text(lang, "redrive.takes-ids", &[("n", &ids.len())]),
         }
@@ -89,7 +85,7 @@ impl RunLine {
 
     /// Who wanted it.
     fn by(&self, lang: Lang) -> String {
-        if self.wanted_by == "person" { say(lang, "redrive.by-person") } else { self.wanted_by.clone() }
+        wanted_by(&self.wanted_by, lang)
     }
 
     /// How the first attempts went, if somebody looks at them.
@@ -116,8 +112,12 @@ impl RunLine {
         let values: &[(&str, &dyn std::fmt::Display)] =
             &[("id", &self.id), ("n", &self.moved), ("left", &left), ("total", &self.total)];
         let mut said = text(lang, &format!("redrive.{}", self.state), values);
+        let between = match lang {
+            Lang::En => " ",
+            Lang::Ja => "",
+        };
         if self.skipped > 0 {
-            said.push(' ');
+            said.push_str(between);
             said.push_str(&text(lang, "redrive.skipped", &[("n", &self.skipped)]));
         }
         if let Some(why) = &self.why {
@@ -126,13 +126,13 @@ impl RunLine {
                     text(lang, "redrive.why-failures", &[("failed", failed), ("of", of)])
                 }
                 EndedWhy::NewKind { fingerprint, failed } => {
-                    text(lang, "redrive.why-new-kind", &[("group", fingerprint), ("failed", failed)])
+                    text(lang, "redrive.why-new-kind", &[("group", &short(fingerprint)), ("failed", failed)])
                 }
                 EndedWhy::Cancelled { said: Some(said) } => text(lang, "redrive.why-said", &[("said", said)]),
                 EndedWhy::Cancelled { said: None } => String::new(),
             };
             if !more.is_empty() {
-                said.push(' ');
+                said.push_str(between);
                 said.push_str(&more);
             }
         }
@@ -185,7 +185,7 @@ impl Page for RedriveRunView {
         let next = match (run.state, &run.why) {
             ("running", _) => Some(text(lang, "redrive.next-running", &[("id", &run.id)])),
             ("stopped", Some(EndedWhy::NewKind { fingerprint, .. })) => {
-                Some(text(lang, "redrive.next-new-kind", &[("group", fingerprint)]))
+                Some(text(lang, "redrive.next-new-kind", &[("group", &short(fingerprint))]))
             }
             ("stopped", _) => Some(say(lang, "redrive.next-stopped")),
             ("done", _) if run.canary.is_none() => Some(say(lang, "redrive.next-done")),
@@ -241,6 +241,13 @@ impl Page for RedriveRunsView {
                 Span::plain(run.takes(lang)),
             ]
         };
-        vec![Block::Listing(Listing { columns, rows: self.items.iter().map(row).collect() })]
+        let rows = self.items.iter().map(row).collect();
+        // Whoever wants more sees whole filters, on as many lines as they take.
+        vec![if reader.verbose {
+            let columns = columns.into_iter().map(|column| (column.name, column.align)).collect();
+            Block::Table(Table { columns, rows })
+        } else {
+            Block::Listing(Listing { columns, rows })
+        }]
     }
 }

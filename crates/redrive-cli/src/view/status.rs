@@ -6,20 +6,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use redrive_policy::{Cause, Class, skeleton};
+use redrive_policy::{Cause, Class};
 use redrive_store::{Group, GroupState, LaneCounts, StoreStatus, Timestamp};
 use serde::Serialize;
 
 use super::badge::Badge;
 use super::block::{Column, Listing, Panel, Share};
+use super::group::short;
 use super::moment::{rough, when};
 use super::{Block, Page, Reader, Span, Tone};
 use crate::text::{say, text};
 
 /// How many groups the screen shows; the others are counted.
 const GROUPS_SHOWN: usize = 5;
-/// What finds a group again, of its fingerprint.
-const SHORT: usize = 8;
 
 /// The whole store. JSON: the contract `redrive/status.v1`.
 #[derive(Debug, Serialize)]
@@ -33,11 +32,21 @@ pub(crate) struct StatusView {
     /// Those that wait for somebody, the largest first.
     groups: Vec<GroupLine>,
     workers: u64,
+    #[serde(skip)]
+    group_count: GroupCount,
     /// Where the store is; nobody but a person asks.
     #[serde(skip)]
     location: String,
     #[serde(skip)]
     now: Timestamp,
+}
+
+/// How many groups wait for somebody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GroupCount {
+    All(usize),
+    /// They were not counted to the end.
+    MoreThan(usize),
 }
 
 /// One group of dead letters.
@@ -63,17 +72,6 @@ impl From<Group> for GroupLine {
             first_seen: group.first_seen,
             last_seen: group.last_seen,
         }
-    }
-}
-
-impl GroupLine {
-    /// What its letters have in common; where that is nothing, the error's type says more.
-    fn title(&self) -> String {
-        skeleton(&self.sample)
-    }
-
-    fn short(&self) -> &str {
-        self.fingerprint.get(..SHORT).unwrap_or(&self.fingerprint)
     }
 }
 
@@ -115,6 +113,7 @@ impl StatusView {
     pub(crate) fn new(
         status: StoreStatus,
         groups: Vec<Group>,
+        group_count: GroupCount,
         location: String,
         now: Timestamp,
     ) -> StatusView {
@@ -125,7 +124,8 @@ impl StatusView {
             retry_candidates: status.retry_candidates,
             by_cause: status.by_cause.into_iter().filter(|(_, letters)| *letters > 0).collect(),
             queues: status.lanes.iter().map(|lane| LaneView::of(lane, now)).collect(),
-            groups: groups.into_iter().map(GroupLine::from).collect(),
+            groups: groups.into_iter().take(GROUPS_SHOWN).map(GroupLine::from).collect(),
+            group_count,
             workers: status.workers,
             location,
             now,
@@ -171,9 +171,9 @@ impl StatusView {
                 Span::new(group.count.to_string(), Tone::Strong),
                 Badge::of_group(group.state).span(lang),
                 Span::plain(group.cause.name()),
-                Span::plain(group.title()),
+                Span::plain(group.sample.clone()),
                 Span::new(when(group.last_seen, self.now, reader), Tone::Dim),
-                Span::new(group.short(), Tone::Dim),
+                Span::new(short(&group.fingerprint), Tone::Dim),
             ]
         };
         let listing = Listing {
@@ -185,11 +185,17 @@ impl StatusView {
                 Column::right(name("last-seen")).rank(1),
                 Column::left(name("group")),
             ],
-            rows: self.groups.iter().take(GROUPS_SHOWN).map(row).collect(),
+            rows: self.groups.iter().map(row).collect(),
         };
-        let more = self.groups.len() > GROUPS_SHOWN;
-        let count = if more { format!("{GROUPS_SHOWN}+") } else { self.groups.len().to_string() };
-        let note = text(lang, "status.group-count", &[("n", &count)]);
+        let note = match self.group_count {
+            GroupCount::All(n) if n > GROUPS_SHOWN => {
+                text(lang, "status.groups-of", &[("shown", &GROUPS_SHOWN), ("n", &n)])
+            }
+            GroupCount::All(n) => text(lang, "status.group-count", &[("n", &n)]),
+            GroupCount::MoreThan(n) => {
+                text(lang, "status.groups-of", &[("shown", &GROUPS_SHOWN), ("n", &format_args!("{n}+"))])
+            }
+        };
         Panel::new(name("failing"), vec![Block::Listing(listing)]).note(Span::new(note, Tone::Dim))
     }
 
@@ -249,7 +255,7 @@ impl StatusView {
             (0, 0, 1.., _) => "status.next-failed",
             (0, 0, 0, _) => return None,
         };
-        let group = self.groups.first().map(|group| group.short().to_owned()).unwrap_or_default();
+        let group = self.groups.first().map(|group| short(&group.fingerprint).to_owned()).unwrap_or_default();
         let commands = match key {
             "status.next-group" => text(reader.lang, key, &[("group", &group)]),
             _ => say(reader.lang, key),

@@ -2,6 +2,7 @@
 //!
 //! It is told from the job's events alone; every decision's event carries the whole decision (R-E2).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redrive_policy::{DecisionRecord, Lang, human_duration};
@@ -160,7 +161,9 @@ pub(crate) fn decision_in(event: &Event) -> Option<StoredDecision> {
 /// Whether an attempt ended with it.
 fn is_end(event: &Event) -> bool {
     match event.status {
-        EventStatus::Success | EventStatus::Retrying | EventStatus::DeadLetter => true,
+        // What became of a letter later is no attempt.
+        EventStatus::DeadLetter => !event.event_type.starts_with("letter_"),
+        EventStatus::Success | EventStatus::Retrying => event.event_type != "payload_edited",
         EventStatus::Failed => event.error_info.is_some(),
         EventStatus::Pending | EventStatus::Running => false,
     }
@@ -209,6 +212,9 @@ fn state_of(record: &JobRecord, events: &[Event], now: Timestamp) -> &'static st
         JobState::Ended if events.last().is_some_and(|event| event.status == EventStatus::Success) => {
             "succeeded"
         }
+        JobState::Ended if events.last().is_some_and(|event| event.event_type.starts_with("letter_")) => {
+            "discarded"
+        }
         JobState::Ended => "cancelled",
     }
 }
@@ -229,13 +235,21 @@ pub(crate) struct StoryView {
     next_run_at: Option<Timestamp>,
     history: Vec<Attempt>,
     events: Vec<Event>,
+    /// Who wanted the redrives that it was put back by.
+    #[serde(skip)]
+    wanted: BTreeMap<String, String>,
     #[serde(skip)]
     now: Timestamp,
 }
 
 impl StoryView {
     /// The story of a job from its events, the oldest first.
-    pub(crate) fn new(record: &JobRecord, events: Vec<Event>, now: Timestamp) -> StoryView {
+    pub(crate) fn new(
+        record: &JobRecord,
+        events: Vec<Event>,
+        wanted: BTreeMap<String, String>,
+        now: Timestamp,
+    ) -> StoryView {
         let job = record.job.as_ref();
         let history = Attempt::all(&events);
         // A job that was put back counts from one again; its story counts them all.
@@ -261,6 +275,7 @@ impl StoryView {
             },
             history,
             events,
+            wanted,
             now,
         }
     }
@@ -283,9 +298,9 @@ impl StoryView {
                 ("queue", &self.queue.as_deref().unwrap_or("-")),
             ],
         );
-        let mut line = vec![Span::new(format!("{} ", self.id), Tone::Heading)];
+        let mut line = vec![Span::new(self.id.clone(), Tone::Heading)];
         if !name.is_empty() && self.kind.as_deref() != Some(name.as_str()) {
-            line.push(Span::new(format!("{name} "), Tone::Strong));
+            line.push(Span::new(format!(" {name}"), Tone::Strong));
         }
         line.push(Span::new(place, Tone::Dim));
         line.push(Span::new(state, tone));
@@ -314,7 +329,7 @@ impl Page for StoryView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
         let lang = reader.lang;
         let mut blocks = self.heading(reader);
-        let mut teller = Teller { begun: 0, day: String::new() };
+        let mut teller = Teller { begun: 0, is_back: false, day: String::new(), wanted: &self.wanted };
         for event in &self.events {
             blocks.extend(teller.tell(event, reader));
         }
@@ -332,14 +347,17 @@ impl Page for StoryView {
 }
 
 /// Tells one event after the other.
-struct Teller {
+struct Teller<'a> {
     begun: u64,
+    /// Whether it was put back: attempts are counted from 1 again.
+    is_back: bool,
     day: String,
+    wanted: &'a BTreeMap<String, String>,
 }
 
 const INDENT: &str = "              ";
 
-impl Teller {
+impl Teller<'_> {
     fn tell(&mut self, event: &Event, reader: Reader) -> Vec<Block> {
         let lang = reader.lang;
         let mut blocks = Vec::new();
@@ -349,7 +367,11 @@ impl Teller {
             self.day = day;
         }
         self.begun = number_in(event).unwrap_or(self.begun + u64::from(event.status == EventStatus::Running));
-        let n: (&str, &dyn std::fmt::Display) = ("n", &self.begun);
+        let number = match self.is_back {
+            true => text(lang, "story.after-redrive", &[("n", &self.begun)]),
+            false => self.begun.to_string(),
+        };
+        let n: (&str, &dyn std::fmt::Display) = ("n", &number);
         let took = rough(Duration::from_millis(event.latency_ms.unwrap_or_default()));
         let words = match event.status {
             EventStatus::Running => text(lang, "story.began", &[n]),
@@ -357,7 +379,14 @@ impl Teller {
             EventStatus::Retrying | EventStatus::DeadLetter | EventStatus::Failed if is_end(event) => {
                 text(lang, "story.failed", &[n, ("took", &took)])
             }
-            _ => type_in_words(&event.event_type, lang),
+            _ if event.event_type == "redrive" => {
+                self.is_back = true;
+                self.put_back(event, lang)
+            }
+            _ => {
+                self.is_back |= event.event_type == "manual_retry" && event.data.get("redrives").is_some();
+                type_in_words(&event.event_type, lang)
+            }
         };
         blocks.push(Block::Text(vec![
             Span::new(format!("{}  ", clock(event.timestamp)), Tone::Dim),
@@ -370,6 +399,29 @@ impl Teller {
         }
         blocks
     }
+
+    /// By which redrive, and who wanted that.
+    fn put_back(&self, event: &Event, lang: Lang) -> String {
+        let Some(run) = run_in(event) else { return say(lang, "story.put-back") };
+        match self.wanted.get(run) {
+            Some(by) => text(lang, "story.put-back-by", &[("run", &run), ("by", &wanted_by(by, lang))]),
+            None => text(lang, "story.put-back-in", &[("run", &run)]),
+        }
+    }
+}
+
+/// Who wanted a redrive, in words: a person, or a rule by its name.
+pub(crate) fn wanted_by(wanted_by: &str, lang: Lang) -> String {
+    match (wanted_by, wanted_by.strip_prefix("rule:")) {
+        (_, Some(rule)) => text(lang, "story.by-rule", &[("rule", &rule)]),
+        ("person", None) => say(lang, "redrive.by-person"),
+        (other, None) => other.to_owned(),
+    }
+}
+
+/// The redrive that an event belongs to.
+pub(crate) fn run_in(event: &Event) -> Option<&str> {
+    event.data.get("redrive_id").and_then(serde_json::Value::as_str)
 }
 
 /// Why a job was cancelled or given back, in the user's language where the engine said it; a person's words stay.
@@ -410,7 +462,9 @@ fn why(attempt: &Attempt, event: &Event, reader: Reader) -> Vec<Block> {
         (EventStatus::DeadLetter, ..) => Some(Span::new(say(lang, "story.set-aside"), Tone::Bad)),
         (EventStatus::Retrying, Some(ms), Some(at)) => {
             let wait = human_duration(Duration::from_millis(ms));
-            let words = text(lang, "story.again", &[("wait", &wait), ("at", &clock(at))]);
+            // It is counted from the end of the attempt, which was a moment before this was written down.
+            let words =
+                text(lang, "story.again", &[("wait", &wait), ("at", &clock(at.max(event.timestamp)))]);
             Some(Span::new(words, Tone::Warn))
         }
         _ => None,
@@ -424,6 +478,7 @@ pub(crate) fn in_short(event: &Event, lang: Lang) -> String {
     let decision = decision_in(event).map(|decision| decision.record);
     let kind = type_in_words(&event.event_type, lang);
     let mut parts = vec![number_in(event).map_or_else(|| kind.clone(), |n| format!("{kind} #{n}"))];
+    parts.extend(about_a_run(event, lang));
     let failed = event.exit_code.filter(|code| *code != 0);
     parts.extend(failed.map(|code| text(lang, "story.exit-code", &[("code", &code)])));
     let message = event
@@ -444,4 +499,27 @@ pub(crate) fn in_short(event: &Event, lang: Lang) -> String {
         parts.extend(event.latency_ms.map(|ms| rough(Duration::from_millis(ms))));
     }
     parts.join(" · ")
+}
+
+/// What is told of a redrive, beyond what kind of event it is.
+fn about_a_run(event: &Event, lang: Lang) -> Option<String> {
+    let word = |name: &str| event.data.get(name).and_then(serde_json::Value::as_str);
+    if event.event_type == "auto_recovery" {
+        let (rule, run) = (word("rule").unwrap_or("-"), word("run").unwrap_or("-"));
+        let rule = rule.strip_prefix("rule:").unwrap_or(rule);
+        let letters = event.data.get("letters").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        let begun = text(lang, "story.recovery", &[("rule", &rule), ("run", &run), ("n", &letters)]);
+        let left = event.data.get("left_alone").and_then(serde_json::Value::as_object);
+        let left: Vec<String> = left.into_iter().flatten().map(|(cause, n)| format!("{n} {cause}")).collect();
+        return Some(if left.is_empty() {
+            begun
+        } else {
+            format!("{begun} · {}", text(lang, "story.left-alone", &[("left", &left.join(", "))]))
+        });
+    }
+    let run = run_in(event)?;
+    Some(match word("wanted_by") {
+        Some(by) => format!("{run} ({})", wanted_by(by, lang)),
+        None => run.to_owned(),
+    })
 }

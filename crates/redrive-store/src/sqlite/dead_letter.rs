@@ -180,7 +180,8 @@ fn let_go(
     let row = EventRow {
         event_type,
         source_id,
-        status: Some(EventStatus::Failed),
+        // It was a letter to its end; `failed` is what never was one.
+        status: Some(EventStatus::DeadLetter),
         job: Some(id),
         lane_id: Some(taken.lane),
         parent: Some(taken.event),

@@ -131,7 +131,8 @@ pub(crate) async fn every_filter_chooses_and_counts(given: &Given) {
 /// R-D8: what a run has put back before is left out for it, and for it alone.
 async fn not_by(given: &Given, hand: &Hand<'_>, worker: WorkerId, id: JobId) {
     let start = async || {
-        let run = NewRun { wanted_by: "test".to_owned(), plan: json!({}), progress: json!({}) };
+        let run =
+            NewRun { wanted_by: "test".to_owned(), plan: json!({}), progress: json!({}), recovery: None };
         given.store.start_run(at(10), run).await.unwrap()
     };
     let (run, other) = (start().await, start().await);
@@ -294,10 +295,11 @@ pub(crate) async fn what_is_discarded_is_gone(given: &Given) {
     assert!(given.store.payload_versions(gone).await.unwrap().is_empty());
     let last =
         hand.story(gone).await.into_iter().rfind(|event| event.event_type == "letter_discarded").unwrap();
-    assert_eq!((last.status, last.data["why"].as_str()), (EventStatus::Failed, Some("too old")));
+    assert_eq!((last.status, last.data["why"].as_str()), (EventStatus::DeadLetter, Some("too old")));
     assert_eq!(ids_of(given).await, [stays]);
     let status = given.store.status(at(2)).await.unwrap();
     assert_eq!((status.dead_letters, status.lanes[0].dead), (1, 1));
+    assert_eq!(status.failed_events, 0, "a person decided on it: it is no failure without a letter");
     assert_eq!(given.store.redrive(at(3), vec![gone], "redrive").await.unwrap(), [Redriven::NotDead]);
 }
 

@@ -60,6 +60,7 @@ pub(crate) async fn old_letters_go(given: &Given) {
     assert_eq!(last.data["caller_id"], "me", "its story is found by the caller's id to its end");
     let status = given.store.status(at(LATER)).await.unwrap();
     assert_eq!((status.dead_letters, status.by_cause.get(&Cause::Network)), (1, None));
+    assert_eq!(status.failed_events, 0, "it had a letter");
     // With its letter gone, its events may go, too.
     assert_eq!(given.store.prune(at(LATER), at(LATER + 1), at(0), 99).await.unwrap(), gone(4, 0));
     assert_eq!(given.store.job(old).await.unwrap(), None);

@@ -206,8 +206,13 @@ impl Tracer {
             return;
         }
         let message = event.error_info.as_ref().map(|error| error.error_message.clone());
+        // The report was written in one language; the decision is kept in both.
+        let own_words = match self.lang {
+            Lang::En => report,
+            Lang::Ja => &Value::Null,
+        };
         let escalation = json!({
-            "reason": either(report, "reason", || json!({
+            "reason": either(own_words, "reason", || json!({
                 "type": ReasonType::of_record(&decision.record),
                 "description": data.get("escalate_reason").cloned().unwrap_or_default(),
             })),
@@ -223,7 +228,7 @@ impl Tracer {
         });
         self.add(event, TraceEvent::EscalateDecision, attempt, escalation);
         let told = json!({
-            "user_message": report.get("user_message"),
+            "user_message": either(own_words, "user_message", || data["reasoning"].clone()),
             "recommended_actions": report.get("recommended_actions"),
         });
         self.add(event, TraceEvent::EscalateExecuted, None, told);
