@@ -25,28 +25,90 @@ const fn exit(exit_code: i32, words: &'static str) -> Shape {
 
 /// `{what}` is the service, `{n}` a number, `{id}` an id, `{host}` a host.
 const SHAPES: &[Shape] = &[
-    shape("Connect", "connect to {what} at {host}:5432: connection refused while the {what} pool was opening connection {n} for request {id}"),
-    shape("Timeout", "{what} did not answer in {n} ms: operation timed out (request {id}, host {host}, 3 bytes of headers read)"),
-    status(429, "429 Too Many Requests: {what} allows 600 calls a minute; you made {n}, quota of key {id} is used up"),
-    status(503, "503 Service Unavailable from {what} ({host}): upstream connect error or disconnect before headers, request {id}"),
-    status(500, "500 Internal Server Error: {what} failed with an unhandled exception, reference {id}, node {host}"),
-    status(401, "401 Unauthorized: the token of {what} has expired at 2026-10-{n}, issuer https://{host}/oauth"),
-    status(422, "422 Unprocessable Entity: field \"amount\" of {what} must be a positive number, got -{n} in record {id}"),
-    status(404, "404 Not Found: {what} has no record {id}; it was looked for in shard {n} of https://{host}/v2/records"),
-    shape("Database", "deadlock detected: process {n} of {what} waits for ShareLock on transaction {n}; blocked by process {n}, statement {id}"),
-    exit(1, "write /var/spool/{what}/{id}.part: No space left on device (os error 28), {n} bytes were to be written"),
-    exit(78, "{what}: missing environment variable for the account of region {n}, see the configuration of {host}"),
+    shape(
+        "Connect",
+        "connect to {what} at {host}:5432: connection refused while the {what} pool was opening connection {n} for request {id}",
+    ),
+    shape(
+        "Timeout",
+        "{what} did not answer in {n} ms: operation timed out (request {id}, host {host}, 3 bytes of headers read)",
+    ),
+    status(
+        429,
+        "429 Too Many Requests: {what} allows 600 calls a minute; you made {n}, quota of key {id} is used up",
+    ),
+    status(
+        503,
+        "503 Service Unavailable from {what} ({host}): upstream connect error or disconnect before headers, request {id}",
+    ),
+    status(
+        500,
+        "500 Internal Server Error: {what} failed with an unhandled exception, reference {id}, node {host}",
+    ),
+    status(
+        401,
+        "401 Unauthorized: the token of {what} has expired at 2026-10-{n}, issuer https://{host}/oauth",
+    ),
+    status(
+        422,
+        "422 Unprocessable Entity: field \"amount\" of {what} must be a positive number, got -{n} in record {id}",
+    ),
+    status(
+        404,
+        "404 Not Found: {what} has no record {id}; it was looked for in shard {n} of https://{host}/v2/records",
+    ),
+    shape(
+        "Database",
+        "deadlock detected: process {n} of {what} waits for ShareLock on transaction {n}; blocked by process {n}, statement {id}",
+    ),
+    exit(
+        1,
+        "write /var/spool/{what}/{id}.part: No space left on device (os error 28), {n} bytes were to be written",
+    ),
+    exit(
+        78,
+        "{what}: missing environment variable for the account of region {n}, see the configuration of {host}",
+    ),
     shape("Checksum", "checksum mismatch in {what}: block {n} of object {id} is corrupted, stored on {host}"),
-    shape("ValueError", "{what} answered with something that nobody expected here: state {n}, correlation {id}, host {host}"),
-    shape("Incomplete", "the answer of {what} was truncated: finish_reason=length after {n} tokens, conversation {id}"),
-    shape("Json", "the {what} response is not valid JSON: expected value at line 1 column {n}, body of message {id} from {host}"),
-    shape("Reset", "{what}: connection reset by peer after {n} bytes, {host} closed the stream of request {id}"),
+    shape(
+        "ValueError",
+        "{what} answered with something that nobody expected here: state {n}, correlation {id}, host {host}",
+    ),
+    shape(
+        "Incomplete",
+        "the answer of {what} was truncated: finish_reason=length after {n} tokens, conversation {id}",
+    ),
+    shape(
+        "Json",
+        "the {what} response is not valid JSON: expected value at line 1 column {n}, body of message {id} from {host}",
+    ),
+    shape(
+        "Reset",
+        "{what}: connection reset by peer after {n} bytes, {host} closed the stream of request {id}",
+    ),
 ];
 
 const SERVICES: &[&str] = &[
-    "billing", "ledger", "mailer", "search", "catalogue", "inventory", "shipping", "identity", "thumbnails",
-    "translation", "payments", "exports", "webhooks", "invoices", "reports", "notifications", "archive",
-    "recommendations", "geocoder", "warehouse",
+    "billing",
+    "ledger",
+    "mailer",
+    "search",
+    "catalogue",
+    "inventory",
+    "shipping",
+    "identity",
+    "thumbnails",
+    "translation",
+    "payments",
+    "exports",
+    "webhooks",
+    "invoices",
+    "reports",
+    "notifications",
+    "archive",
+    "recommendations",
+    "geocoder",
+    "warehouse",
 ];
 
 /// One failure of a sort.
@@ -85,5 +147,10 @@ pub fn failing(sort: usize, rng: &mut Rng) -> Failing {
             _ => words.push_str(&format!("{what}-{}.internal.example", rng.between(1, 40))),
         }
     }
-    Failing { error_type: shape.error_type, http_status: shape.http_status, exit_code: shape.exit_code, words }
+    Failing {
+        error_type: shape.error_type,
+        http_status: shape.http_status,
+        exit_code: shape.exit_code,
+        words,
+    }
 }

@@ -16,9 +16,8 @@ const RUNS: usize = 7;
 
 /// Everything that is looked at. The values asked for come from the store itself.
 pub fn all(redrive: &Redrive) -> Vec<Look> {
-    let json = |args: &[&str]| -> serde_json::Value {
-        serde_json::from_str(&redrive.told(args)).expect("JSON")
-    };
+    let json =
+        |args: &[&str]| -> serde_json::Value { serde_json::from_str(&redrive.told(args)).expect("JSON") };
     let letters = json(&["dlq", "list", "--limit", "200", "--json"]);
     let items = letters["items"].as_array().expect("items");
     let newest = items.first().expect("a letter");
@@ -48,15 +47,27 @@ pub fn all(redrive: &Redrive) -> Vec<Look> {
     for text in ["detail", "dlq show", "trace", "explain"] {
         look(&format!("{text} (a letter)"), words(&format!("{text} {id}")), 150.0);
     }
-    for text in ["metrics", "queue list"] {
+    for text in ["metrics", "prometheus", "queue list"] {
         look(text, words(text), 150.0);
     }
-    let causes = json(&["status", "--json"]);
+    for text in
+        ["type=letter_redriven", "status=dead_letter and queue=mail", "source=loader", "age<1m", "age>29d"]
+    {
+        look(
+            &format!("events --where {text}"),
+            vec!["events".into(), "--where".into(), text.to_owned()],
+            300.0,
+        );
+    }
     look("where cause=timeout", list("cause=timeout"), 300.0);
     look("where cause=integrity (rare)", list("cause=integrity"), 300.0);
     look("where queue=mail", list("queue=mail"), 300.0);
     look("where kind=send", list("kind=send"), 300.0);
-    look("where queue=mail and kind=send and cause=network", list("queue=mail and kind=send and cause=network"), 300.0);
+    look(
+        "where queue=mail and kind=send and cause=network",
+        list("queue=mail and kind=send and cause=network"),
+        300.0,
+    );
     look("where caller_id=tenant-…", list(&format!("caller_id={tenant}")), 300.0);
     look("where caller_id=nobody", list("caller_id=nobody"), 300.0);
     look("where group=… (common)", list(&format!("group={}", &common[..8.min(common.len())])), 300.0);
@@ -65,16 +76,25 @@ pub fn all(redrive: &Redrive) -> Vec<Look> {
     look("where cause=timeout and age>20d", list("cause=timeout and age>20d"), 300.0);
     look("where error~deadlock (common)", list("error~deadlock"), 2_000.0);
     look("where error~\"no such text\" (looks at all)", list("error~\"no such text\""), 2_000.0);
-    look("where cause=timeout and error~\"no such text\"", list("cause=timeout and error~\"no such text\""), 2_000.0);
-    look("failed --where error~\"no such text\"", vec!["failed".into(), "--where".into(), "error~\"no such text\"".into()], 2_000.0);
+    look(
+        "where cause=timeout and error~\"no such text\"",
+        list("cause=timeout and error~\"no such text\""),
+        2_000.0,
+    );
+    look(
+        "failed --where error~\"no such text\"",
+        vec!["failed".into(), "--where".into(), "error~\"no such text\"".into()],
+        2_000.0,
+    );
     look("redrive --all --dry-run", words("redrive --all --dry-run"), 2_000.0);
-    drop(causes);
     looks
 }
 
 /// The table: a line for each command.
 pub fn table(redrive: &Redrive, looks: &[Look], can_forget: bool) {
-    println!("| | best ms | median ms | worst ms | file not in memory, median ms | peak RSS MB | limit ms | |");
+    println!(
+        "| | best ms | median ms | worst ms | file not in memory, median ms | peak RSS MB | limit ms | |"
+    );
     println!("|---|---|---|---|---|---|---|---|");
     for look in looks {
         let args: Vec<&str> = look.args.iter().map(String::as_str).collect();

@@ -29,16 +29,31 @@ impl Bench {
         let folder = std::env::var_os("REDRIVE_BENCH_FOLDER")
             .map_or_else(|| std::env::temp_dir().join("redrive-bench-terminal"), PathBuf::from);
         std::fs::create_dir_all(&folder).expect("a folder");
-        let letters = std::env::var("REDRIVE_BENCH_LETTERS").map_or(1_000_000, |n| n.parse().expect("a number"));
+        let letters =
+            std::env::var("REDRIVE_BENCH_LETTERS").map_or(1_000_000, |n| n.parse().expect("a number"));
         let binary = std::env::var_os("REDRIVE").expect("REDRIVE names the binary").into();
         Bench { binary, folder, amount: Amount { letters, events: letters * 10 } }
     }
 
-    /// The store of so many letters, made when there is none.
-    async fn store(&self, amount: Amount) -> Redrive {
-        let file = self.folder.join(format!("{}.db", amount.letters));
+    fn file(&self, amount: Amount) -> PathBuf {
+        self.folder.join(format!("{}.db", amount.letters))
+    }
+
+    /// The store of a tenth of the letters, made when there is none.
+    async fn small(&self) -> Redrive {
+        let file = self.file(self.tenth());
         if !file.exists() {
-            make::make(&file, amount).await;
+            make::make(&file, self.tenth()).await;
+        }
+        self.on_file(file)
+    }
+
+    /// The store, made when there is none.
+    async fn large(&self) -> Redrive {
+        let small = self.small().await;
+        let file = self.file(self.amount);
+        if !file.exists() {
+            make::multiply(small.file.as_ref().expect("a file"), &file).await;
         }
         self.on_file(file)
     }
@@ -83,10 +98,10 @@ fn size(file: &Path) {
 }
 
 async fn sqlite(bench: &Bench) {
-    let redrive = bench.store(bench.amount).await;
+    let redrive = bench.large().await;
     size(redrive.file.as_ref().expect("a file"));
     looks::table(&redrive, &looks::all(&redrive), true);
-    let small = bench.store(bench.tenth()).await;
+    let small = bench.small().await;
     moves::exports(&small, bench.tenth(), &redrive, bench.amount);
     let (_folder, spare) = bench.spare(&redrive);
     moves::redrive_all(&spare, bench.amount);
@@ -104,10 +119,10 @@ async fn postgres(bench: &Bench) {
     let cluster = Cluster::start_with(Settings { fsync: true, options });
     println!("PostgreSQL {}, its statistics fresh\n", cluster.psql("postgres", "SHOW server_version"));
     let mut filled = Vec::new();
-    for amount in [bench.amount, bench.tenth()] {
+    for (amount, file) in [(bench.amount, bench.large().await), (bench.tenth(), bench.small().await)] {
         let database = cluster.database();
         let store = cluster.url_of(&database);
-        let (_folder, spare) = bench.spare(&bench.store(amount).await);
+        let (_folder, spare) = bench.spare(&file);
         let took = spare.run(&["store", "copy", "--to", &store]);
         assert!(took.is_done, "the copy failed");
         println!(
@@ -134,18 +149,22 @@ fn main() {
         match std::env::args().nth(1).as_deref() {
             None => sqlite(&bench).await,
             Some("postgres") => postgres(&bench).await,
-            Some("make") => drop(bench.store(bench.amount).await),
-            Some("check") => println!("{}", bench.store(bench.amount).await.told(&["store", "check"])),
+            Some("make") => drop(bench.large().await),
+            Some("check") => {
+                for redrive in [bench.small().await, bench.large().await] {
+                    println!("{}", redrive.told(&["store", "check", "--plain"]));
+                }
+            }
             Some("look") => {
-                let redrive = bench.store(bench.amount).await;
+                let redrive = bench.large().await;
                 looks::table(&redrive, &looks::all(&redrive), true);
             }
             Some("export") => {
-                let (small, large) = (bench.store(bench.tenth()).await, bench.store(bench.amount).await);
+                let (small, large) = (bench.small().await, bench.large().await);
                 moves::exports(&small, bench.tenth(), &large, bench.amount);
             }
             Some("redrive") => {
-                let (_folder, spare) = bench.spare(&bench.store(bench.amount).await);
+                let (_folder, spare) = bench.spare(&bench.large().await);
                 moves::redrive_all(&spare, bench.amount);
             }
             Some(other) => panic!("{other} is no part of this"),

@@ -17,7 +17,11 @@ pub fn exports(small: &Redrive, few: Amount, large: &Redrive, many: Amount) {
                 continue;
             }
             let (rows, seconds) = (rows(amount), took.wall.as_secs_f64());
-            println!("| {name} | {rows} | {seconds:.1} | {:.0} | {:.0} |", rows as f64 / seconds, took.peak_mb);
+            println!(
+                "| {name} | {rows} | {seconds:.1} | {:.0} | {:.0} |",
+                rows as f64 / seconds,
+                took.peak_mb
+            );
         }
     }
 }

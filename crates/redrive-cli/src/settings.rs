@@ -159,8 +159,9 @@ impl Settings {
             (false, false) if rich => Form::Rich,
             (false, _) => Form::Plain,
         };
-        let forced_width =
-            env.get(OsStr::new("REDRIVE_WIDTH")).and_then(|width| width.to_str()?.parse::<usize>().ok());
+        let width_in =
+            |name: &str| env.get(OsStr::new(name)).and_then(|width| width.to_str()?.parse::<usize>().ok());
+        let forced_width = width_in("REDRIVE_WIDTH");
         let file = early.config.settings();
         let key_file = file
             .key_file
@@ -180,7 +181,11 @@ impl Settings {
             colour: form == Form::Rich && coloured(around.stdout_is_terminal),
             colour_talk: !global.plain && coloured(around.stderr_is_terminal),
             color_choice,
-            width: forced_width.or(around.width).unwrap_or(80).clamp(*WIDTHS.start(), *WIDTHS.end()),
+            width: forced_width
+                .or(around.width)
+                .or_else(|| width_in("COLUMNS"))
+                .unwrap_or(80)
+                .clamp(*WIDTHS.start(), *WIDTHS.end()),
             stdout_is_terminal: around.stdout_is_terminal,
             stderr_is_terminal: around.stderr_is_terminal,
             verbose: global.verbose,

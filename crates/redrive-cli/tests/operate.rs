@@ -295,6 +295,14 @@ fn letters_move_to_another_store() {
             assert_eq!((&imported["added"], &imported["known"]), (&added.into(), &known.into()));
         }
         assert_eq!(there.groups().len(), place.groups().len());
+        // Without payloads they are events there, once; here they are known.
+        std::fs::write(folder.join("bare.jsonl"), &without).unwrap();
+        let bare = folder.join("bare.jsonl").display().to_string();
+        for (as_events, known) in [(2, 0), (0, 2)] {
+            let imported = there.json(&format!("dlq import {bare}"));
+            assert_eq!((&imported["as_events"], &imported["known"]), (&as_events.into(), &known.into()));
+        }
+        assert_eq!(place.json("dlq import bare.jsonl")["known"], 2);
         std::fs::remove_file(folder.join("key")).unwrap();
         assert_eq!(there.run("redrive --all --yes").code, 0);
         assert_eq!(there.run("work --until-empty -q").code, 0);

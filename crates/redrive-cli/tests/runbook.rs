@@ -1,7 +1,7 @@
 //! The runbooks are walked as they are written (R-C6): every command of both runs against a collector in the middle of an outage,
 //! with workers that really try, and what a comment says happens outside of the terminal happens there.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod outage;
 mod repository;
@@ -73,11 +73,11 @@ fn run(line: &str, lang: &str, outage: &Outage) -> (Option<i32>, String) {
 fn watch(line: &str, shown: &[String], lang: &str, outage: &Outage) -> (Option<i32>, String) {
     let mut child = shell(&format!("exec {line}"), lang, outage).stdout(Stdio::piped()).spawn().unwrap();
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let (mut stream, notes) = (child.stdout.take().unwrap(), Arc::clone(&heard));
+    let (mut stream, told) = (child.stdout.take().unwrap(), Arc::clone(&heard));
     let reader = std::thread::spawn(move || {
         let mut chunk = [0; 4096];
         while let Ok(read @ 1..) = stream.read(&mut chunk) {
-            notes.lock().unwrap().extend_from_slice(&chunk[..read]);
+            told.lock().unwrap().extend_from_slice(&chunk[..read]);
         }
     });
     let text = || without_colour(&String::from_utf8_lossy(&heard.lock().unwrap()));
@@ -94,9 +94,8 @@ fn watch(line: &str, shown: &[String], lang: &str, outage: &Outage) -> (Option<i
 }
 
 /// Types every command of the page. What each is, for whoever wants to know that none was left out.
-fn walk(path: &str, lang: &str) -> Vec<String> {
+fn walk(path: &str, lang: &str, outage: Outage) -> Vec<String> {
     let page = read(path);
-    let outage = Outage::begin();
     let mut typed = Vec::new();
     for step in steps(&page) {
         match step {
@@ -108,6 +107,8 @@ fn walk(path: &str, lang: &str) -> Vec<String> {
                 } else {
                     run(&command, lang, &outage)
                 };
+                // With `--nocapture` this is the page as it would be today.
+                println!("$ {command}\n{printed}[{code:?}]\n");
                 // What follows ends by Ctrl-C.
                 assert_eq!(code, Some(if follows { 130 } else { 0 }), "{path}: $ {command}\n{printed}");
                 let same = alike(&shown, &lines(&printed));
@@ -140,7 +141,7 @@ fn named_in_passing(page: &str) -> Vec<String> {
 }
 
 fn walk_all_of(path: &str, lang: &str) {
-    let typed = walk(path, lang);
+    let typed = walk(path, lang, Outage::on_sqlite());
     assert!(typed.len() >= 25, "{path}: only {} commands were found", typed.len());
     for named in named_in_passing(&read(path)) {
         let is_typed = typed.iter().any(|command| command.starts_with(named.as_str()));
@@ -178,6 +179,17 @@ fn the_runbook_is_walked() {
 #[test]
 fn the_japanese_runbook_is_walked() {
     walk_all_of(RUNBOOKS[1], "ja");
+}
+
+/// R-C6: whoever is woken for a PostgreSQL types the same and sees the same.
+#[test]
+fn the_runbook_is_walked_on_postgres() {
+    let Some(outage) = Outage::on_postgres() else {
+        assert!(std::env::var_os("CI").is_none(), "PostgreSQL is missing");
+        println!("SKIPPED: PostgreSQL is missing");
+        return;
+    };
+    walk(RUNBOOKS[0], "en", outage);
 }
 
 /// R-C6: nobody who reads only one of them misses a command. What a person notes is in their own language.

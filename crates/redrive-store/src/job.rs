@@ -238,7 +238,8 @@ pub trait Jobs: Send + Sync {
     /// Ends a waiting job without a letter, or asks the worker that has it to stop. Answers whether it is over.
     fn cancel(&self, now: Timestamp, id: JobId, why: String) -> Answer<'_, Option<bool>>;
 
-    /// Whether any job of these queues (empty: all) and kinds (empty: all) waits, is scheduled or is leased.
+    /// Whether any job of these queues (empty: all) and kinds (empty: all) waits, is scheduled or is leased. What waits in a
+    /// paused queue is nobody's to finish, and does not count.
     fn unfinished(&self, queues: Vec<String>, kinds: Vec<String>) -> Answer<'_, bool>;
 }
 

@@ -48,7 +48,7 @@ pub(super) fn run(args: &DlqExportArgs, stage: &mut Stage<'_>) -> Result<Exit, T
         (None, Some(filter)) => filter.letters(opened.now),
         (None, None) => LetterFilter::default(),
     };
-    let Some(file) = &args.file else {
+    let Some(file) = args.file.as_ref().filter(|file| file.as_os_str() != "-") else {
         write(&opened, &engine, which, args, &mut *stage.stdout, &Trouble::Output)?;
         return Ok(Exit::Done);
     };

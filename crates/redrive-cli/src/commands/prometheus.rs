@@ -14,7 +14,7 @@ pub(super) fn run(args: &PrometheusArgs, stage: &mut Stage<'_>) -> Result<Exit, 
     let opened = opened::to_read(stage)?;
     let engine = opened.looker()?;
     let page = opened.runtime.block_on(engine.prometheus())?;
-    let Some(file) = &args.output else {
+    let Some(file) = args.output.as_ref().filter(|file| file.as_os_str() != "-") else {
         stage.stdout.write_all(page.as_bytes()).map_err(Trouble::Output)?;
         return Ok(Exit::Done);
     };

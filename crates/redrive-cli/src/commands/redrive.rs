@@ -79,15 +79,18 @@ fn many(
     }
     let (count, now) = (preview.count, opened.now);
     let view = RedrivePreviewView::new(preview, args.canary, args.rate, now);
-    for warning in view.warnings(stage.settings.reader()) {
-        stage.talk.warning(&warning);
+    let can_ask = stage.stdin_is_terminal && stage.settings.form != Form::Json;
+    if args.dry_run || args.yes || can_ask {
+        for warning in view.warnings(stage.settings.reader()) {
+            stage.talk.warning(&warning);
+        }
     }
     if args.dry_run {
         return shown(&view, Exit::Done, stage);
     }
     if !args.yes {
         let what = text(stage.settings.lang, "redrive.about-to", &[("n", &count)]);
-        if stage.settings.form != Form::Json && stage.stdin_is_terminal {
+        if can_ask {
             let page = render::page(&view.blocks(stage.settings.reader()), stage);
             stage.talk.page(&page);
         }

@@ -95,6 +95,13 @@ async fn work(engine: &Engine, args: &WorkArgs, stage: &mut Stage<'_>) -> Result
     while let Ok(attempt) = told.try_recv() {
         tell(&attempt, stage);
     }
+    // Who waits for a paused queue to be empty should know why it is over all the same.
+    for lane in engine.store().status(engine.now()).await?.lanes {
+        if lane.paused_at.is_some() && lane.ready > 0 {
+            let left = [("queue", &lane.queue as &dyn std::fmt::Display), ("n", &lane.ready)];
+            stage.talk.note(&text(lang, "work.paused", &left));
+        }
+    }
     if args.until_empty {
         // What they put back next waits for somebody else.
         for run in engine.redrive_runs(true, OPEN_RUNS).await? {

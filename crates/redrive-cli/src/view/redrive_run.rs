@@ -1,5 +1,7 @@
 //! Redrives: one as it stands, and the list of them.
 
+use std::collections::BTreeMap;
+
 use redrive::engine::{EndedWhy, RedriveRun, Tally, Which};
 use redrive_policy::Lang;
 use redrive_store::Timestamp;
@@ -29,6 +31,9 @@ pub(crate) struct RunLine {
     skipped: u64,
     canary: Option<CanaryLine>,
     why: Option<EndedWhy>,
+    /// What a rule names and leaves to people, by cause.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    left_alone: BTreeMap<String, u64>,
 }
 
 /// How a canary goes.
@@ -64,6 +69,7 @@ impl RunLine {
             skipped: run.skipped,
             canary,
             why: run.why.clone(),
+            left_alone: run.plan.left_alone.clone(),
         }
     }
 

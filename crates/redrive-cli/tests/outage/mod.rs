@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use redrive::engine::{Engine, Shutdown};
 use redrive_policy::{Config, Format};
-use redrive_store::{Sqlite, SqliteOptions, Store};
+use redrive_store::{Postgres, PostgresOptions, Sqlite, SqliteOptions, Store};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
@@ -93,9 +93,23 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// Everything that breaks is broken, and what could be tried was.
-    pub fn begin() -> Outage {
+    /// On a file of its own.
+    pub fn on_sqlite() -> Outage {
         let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("store.db").display());
+        Outage::begin(folder, url)
+    }
+
+    /// On a schema of its own; nothing where no PostgreSQL can be had.
+    pub fn on_postgres() -> Option<Outage> {
+        let shared = redrive_testing::shared()?;
+        let joint = if shared.url().contains('?') { '&' } else { '?' };
+        let url = format!("{}{joint}schema={}", shared.url(), shared.schema());
+        Some(Outage::begin(tempfile::tempdir().unwrap(), url))
+    }
+
+    /// Everything that breaks is broken, and what could be tried was.
+    fn begin(folder: tempfile::TempDir, url: String) -> Outage {
         fs::write(folder.path().join("redrive.toml"), CONFIG).unwrap();
         let script = folder.path().join("integrity-check.sh");
         fs::write(&script, INTEGRITY_CHECK).unwrap();
@@ -103,9 +117,11 @@ impl Outage {
 
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let path = folder.path().join("store.db");
         let entered = runtime.enter();
-        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&path, SqliteOptions::default()).unwrap());
+        let store: Arc<dyn Store> = match url.strip_prefix("sqlite:") {
+            Some(path) => Arc::new(Sqlite::open(path.as_ref(), SqliteOptions::default()).unwrap()),
+            None => Arc::new(runtime.block_on(Postgres::open(&url, PostgresOptions::default())).unwrap()),
+        };
         let config = Config::parse(CONFIG, Format::Toml, "redrive.toml").unwrap();
         let engine =
             Engine::builder(Arc::clone(&store)).config(&config).default_policy("tdnet").build().unwrap();
@@ -113,7 +129,6 @@ impl Outage {
         let shutdown = Shutdown::new();
         let working = work(&engine, &world, &shutdown, folder.path());
         drop(entered);
-        let url = format!("sqlite:{}", path.display());
         let outage = Outage { folder, url, store, engine, world, runtime, shutdown, working };
         for (kind, codes, ending) in [
             ("pdf", &CODES[..12], "500"),

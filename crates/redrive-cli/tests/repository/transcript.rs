@@ -80,7 +80,7 @@ pub fn timeless(line: &str) -> String {
 }
 
 fn word_without_time(word: &str) -> String {
-    if word.starts_with("sqlite:") {
+    if word.starts_with("sqlite:") || word.starts_with("postgres://") || word.starts_with("postgresql://") {
         return "<store>".to_owned();
     }
     let mut out = String::new();

@@ -42,6 +42,8 @@ pub(super) struct Memory {
     texts: HashMap<i64, String>,
     lanes: HashMap<String, HashMap<String, i64>>,
     by_id: HashMap<i64, Lane>,
+    /// Whether some queue was paused when the last transaction began.
+    pub(super) some_paused: bool,
 }
 
 /// What an operation has to have a number for before its transaction begins.

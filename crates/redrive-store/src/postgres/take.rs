@@ -86,9 +86,11 @@ pub(super) async fn take(
     calls: &[LeaseCall],
 ) -> Result<Vec<Taken>, Fault> {
     let rounds = rounds(&memory.borrow(), clock, calls);
+    // As far as is known: what was taken of a queue that was paused since goes back.
+    let text = if memory.borrow().some_paused { sql!("ready_take_paused") } else { sql!("ready_take") };
     let mut taken = Vec::with_capacity(rounds.len());
     for Round { calls, places, max, now } in rounds {
-        let rows = line.all(sql!("ready_take"), args![places, max, now]).await?;
+        let rows = line.all(text, args![places, max, now]).await?;
         let is_all = i64::try_from(rows.len()).unwrap_or(i64::MAX) < max;
         taken.push(Taken { calls, idle: if is_all { places } else { Vec::new() }, rows });
     }
@@ -105,8 +107,9 @@ pub(super) async fn hand_out(tx: &mut Tx<'_>, taken: &[Taken], calls: &mut [Leas
             // Others may have committed it since our own number was given out. The stream would tell of its attempt before it tells
             // of its enqueuing: it waits for a transaction with a later number.
             let in_order = tx.comes_after(leasable.leased.event);
+            let may_go = in_order && !tx.is_paused(leasable.lane_id);
             let fits = |call: &LeaseCall| {
-                in_order
+                may_go
                     && call.room() > 0
                     && !call.abandoned()
                     && if place < 0 { place == -call.request.worker.0 } else { !call.request.reserved_only }
@@ -115,7 +118,7 @@ pub(super) async fn hand_out(tx: &mut Tx<'_>, taken: &[Taken], calls: &mut [Leas
             if let Some(at) = round.calls.iter().find(|at| fits(&calls[**at])) {
                 lease_one(tx, &mut calls[*at], leasable)?;
             } else {
-                // Its worker wanted fewer, or went away in this very moment, or we are too early.
+                // Its worker wanted fewer, or went away in this very moment, or its queue was paused, or we are too early.
                 let held_for = (place < 0).then_some(-place);
                 let rank = -i64::from(leasable.leased.job.priority);
                 let run_at = Timestamp::from_millis(column(row, 27)?);

@@ -98,13 +98,14 @@ impl<'a> Tx<'a> {
                 column(&row, 5)?,
             ))
         };
-        let (at, first_event, number, seals, draining, paused) = match read.await {
+        let (at, first_event, number, seals, draining, paused): (_, _, _, _, _, Vec<i64>) = match read.await {
             Ok(read) => read,
             Err(fault) => {
                 undo(line).await;
                 return Err(fault);
             }
         };
+        memory.borrow_mut().some_paused = !paused.is_empty();
         let batch = Batch::new(Rc::clone(memory), Arc::clone(&seals), first_event);
         Ok((
             Tx { line, memory: Rc::clone(memory), keeper, seals, batch, clock, at, number, draining, paused },

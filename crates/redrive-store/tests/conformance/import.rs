@@ -40,6 +40,18 @@ pub(crate) async fn twice_adds_nothing(given: &Given) {
     assert_eq!(given.store.events(EventFilter::default(), 99).await.unwrap().len(), 4);
 }
 
+/// R-E4: what came from elsewhere is known by the id that it came with, and by no other: its place and its time would make
+/// one that an event of yet another store may have.
+pub(crate) async fn a_place_is_no_id_of_what_came_from_elsewhere(given: &Given) {
+    assert_eq!(given.store.import(at(0), vec![imported("theirs", None, -9)], Vec::new()).await.unwrap(), 1);
+    let theirs = given.store.event("theirs".to_owned()).await.unwrap().unwrap();
+    let like_ours = theirs.seq.event_id(theirs.timestamp);
+    assert_eq!(given.store.event(like_ours.clone()).await.unwrap(), None);
+    let other = vec![imported(&like_ours, None, -9)];
+    assert_eq!(given.store.import(at(1), other, Vec::new()).await.unwrap(), 1);
+    assert_ne!(given.store.event(like_ours).await.unwrap().unwrap().seq, theirs.seq);
+}
+
 /// R-E3, R-E4: also across calls, and a parent that is nowhere keeps its name.
 pub(crate) async fn parents_are_found_by_their_ids(given: &Given) {
     let first = vec![imported("root", None, 0), imported("child", Some("root"), 1)];

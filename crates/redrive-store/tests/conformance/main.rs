@@ -126,6 +126,7 @@ macro_rules! suite {
                 events_about_a_job_do_not_disturb_it, events_about_a_job_are_found_with_it,
             ]);
             suite!(@ $back_end import [
+                a_place_is_no_id_of_what_came_from_elsewhere,
                 twice_adds_nothing, parents_are_found_by_their_ids, what_cannot_be_read_is_kept, what_cannot_be_stored_is_refused,
             ]);
             suite!(@ $back_end prune [

@@ -22,6 +22,8 @@ const JUMP: Duration = Duration::from_secs(5);
 const REAPER_LEASE: Duration = Duration::from_secs(30);
 /// How long nothing is reaped after a jump, at the least: the time of a lease, in which those who live renew theirs.
 const CALM_FOR: Duration = Duration::from_secs(30);
+/// How often rules of automatic recovery are looked at.
+const RECOVER_EVERY: Duration = Duration::from_secs(5);
 /// How often old things are looked for.
 const PRUNE_EVERY: Duration = Duration::from_mins(5);
 
@@ -50,11 +52,18 @@ pub(super) struct ClockWatch {
     steady: Duration,
     calm_until: Option<Duration>,
     pruned_at: Option<Duration>,
+    recovered_at: Option<Duration>,
 }
 
 impl ClockWatch {
     pub(super) fn new(clock: &dyn Clock) -> ClockWatch {
-        ClockWatch { wall: clock.now(), steady: clock.steady(), calm_until: None, pruned_at: None }
+        ClockWatch {
+            wall: clock.now(),
+            steady: clock.steady(),
+            calm_until: None,
+            pruned_at: None,
+            recovered_at: None,
+        }
     }
 
     /// By how many milliseconds the wall clock has jumped since the last look, if it has.
@@ -75,12 +84,21 @@ impl ClockWatch {
     }
 
     fn prunes_now(&mut self, steady: Duration) -> bool {
-        let due = self.pruned_at.is_none_or(|last| steady.saturating_sub(last) >= PRUNE_EVERY);
-        if due {
-            self.pruned_at = Some(steady);
-        }
-        due
+        is_time(&mut self.pruned_at, steady, PRUNE_EVERY)
     }
+
+    fn recovers_now(&mut self, steady: Duration) -> bool {
+        is_time(&mut self.recovered_at, steady, RECOVER_EVERY)
+    }
+}
+
+/// Whether the last time is so long ago; if so, this is the last time.
+fn is_time(last: &mut Option<Duration>, steady: Duration, every: Duration) -> bool {
+    let due = last.is_none_or(|last| steady.saturating_sub(last) >= every);
+    if due {
+        *last = Some(steady);
+    }
+    due
 }
 
 impl Engine {
@@ -97,12 +115,12 @@ impl Engine {
     pub async fn maintain(&self, worker: WorkerId) -> Result<Maintained, EngineError> {
         let (now, steady) = (self.now(), self.clock().steady());
         let mut maintained = Maintained::default();
-        let (jumped, calm, prunes) = {
+        let (jumped, calm, recovers, prunes) = {
             let mut watch = self.0.clock_watch.lock().unwrap_or_else(PoisonError::into_inner);
             let jumped = watch.look(now, steady, CALM_FOR.max(self.longest_lease()));
             let calm = jumped.is_none() && watch.is_calm(steady);
             // What a wrong clock calls old would be gone for good.
-            (jumped, calm, calm && watch.prunes_now(steady))
+            (jumped, calm, calm && watch.recovers_now(steady), calm && watch.prunes_now(steady))
         };
         if let Some(millis) = jumped {
             maintained.clock_jumped_ms = Some(millis);
@@ -119,6 +137,8 @@ impl Engine {
         }
         if calm {
             reap::reap(self, worker, &mut maintained).await?;
+        }
+        if recovers {
             recover::recover(self, worker, &mut maintained).await?;
         }
         if prunes {

@@ -308,10 +308,10 @@ fn a_rule_recovers_what_has_healed_and_reports_the_rest() {
         let run = place.engine.redrive_run(runs[0].id).await.unwrap().unwrap();
         assert_eq!((run.state, run.moved), (RunState::Done, 20));
         assert_eq!(place.dead().await, 3, "validation errors stay");
-        let filter = EventFilter { types: vec!["auto_recovery".to_owned()], ..EventFilter::default() };
+        let filter = EventFilter { types: vec!["redrive_started".to_owned()], ..EventFilter::default() };
         let told = place.engine.store().events(filter, 10).await.unwrap();
         assert_eq!(told.len(), 1);
-        assert_eq!(told[0].data["left_alone"]["validation_error"], 3, "{}", told[0].data);
+        assert_eq!(told[0].data["plan"]["left_alone"]["validation_error"], 3, "{}", told[0].data);
     });
 }
 

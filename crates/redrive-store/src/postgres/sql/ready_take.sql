@@ -1,10 +1,8 @@
 -- Takes what is due in these lanes, best first. Work that waits for its time is stepped over a rank at a time, so the cost
 -- does not depend on how much of it there is. What others are taking is left to them.
-WITH RECURSIVE paused AS MATERIALIZED (
-    SELECT l.id FROM redrive.queue q JOIN redrive.lane l ON l.queue_id = q.id WHERE q.paused_at IS NOT NULL
-), ranks AS (
+WITH RECURSIVE ranks AS (
     SELECT p.lane_id, (SELECT min(r.rank) FROM redrive.ready r WHERE r.lane_id = p.lane_id) AS rank
-    FROM unnest($1::bigint[]) AS p (lane_id) WHERE p.lane_id NOT IN (SELECT x.id FROM paused x)
+    FROM unnest($1::bigint[]) AS p (lane_id)
     UNION ALL
     SELECT k.lane_id, (SELECT min(r.rank) FROM redrive.ready r WHERE r.lane_id = k.lane_id AND r.rank > k.rank)
     FROM ranks k WHERE k.rank IS NOT NULL
@@ -13,10 +11,7 @@ WITH RECURSIVE paused AS MATERIALIZED (
     FROM ranks k CROSS JOIN LATERAL (
         SELECT r.ctid AS place, r.rank, r.run_at, r.job_id FROM redrive.ready r
         WHERE r.lane_id = k.lane_id AND r.rank = k.rank AND r.run_at <= coalesce($3, redrive.now_ms())
-          -- What is reserved for a worker belongs to a queue all the same.
-          AND (r.lane_id > 0 OR NOT EXISTS (SELECT 1 FROM redrive.job o
-                                            WHERE o.id = r.job_id AND o.lane_id IN (SELECT x.id FROM paused x)))
-        ORDER BY r.run_at, r.job_id LIMIT $2 FOR UPDATE OF r SKIP LOCKED
+        ORDER BY r.run_at, r.job_id LIMIT $2 FOR UPDATE SKIP LOCKED
     ) d
     WHERE k.rank IS NOT NULL
       AND NOT EXISTS (SELECT 1 FROM redrive.moving m WHERE m.state = 'draining' AND m.until > redrive.now_ms())

@@ -65,6 +65,8 @@ enum Found {
     /// A letter of this very store, of this job.
     Own(JobId, Box<ImportedLetter>),
     Event(Box<ImportedEvent>),
+    /// A letter of this very store without what it takes to run it.
+    OwnEvent,
 }
 
 /// What is written in one go.
@@ -103,7 +105,7 @@ impl Engine {
                 match found {
                     // It went meanwhile, and somebody wants it back.
                     Ok(Found::Own(id, letter)) if self.was_let_go(id).await? => heap.letters.push(*letter),
-                    Ok(Found::Own(..)) => imported.known += 1,
+                    Ok(Found::Own(..) | Found::OwnEvent) => imported.known += 1,
                     Ok(Found::Letter(letter)) => heap.letters.push(*letter),
                     Ok(Found::Event(event)) => heap.events.push(*event),
                     Err(why) => imported.note_bad(&mut heap, &options.origin, number, &why, line),
@@ -192,11 +194,20 @@ fn read(
         None => fields.text("job_type")?,
     };
     let payload = payload(&mut fields)?;
+    let store_id = fields.text("store_id")?;
     let (Some(kind), Some(payload)) = (kind, payload) else {
         // Read from the beginning: as an event it keeps every field.
-        return read_line(line, options).map(|event| Found::Event(Box::new(event)));
+        let mut event = read_line(line, options)?;
+        if let Some(store_id) = store_id {
+            if store_id == own_id {
+                return Ok(Found::OwnEvent);
+            }
+            // Should the letter come later with all that it takes to run it, it is another thing.
+            event.event_id = format!("{}-{store_id}-event", event.event_id);
+            event.validate().map_err(|error| error.to_string())?;
+        }
+        return Ok(Found::Event(Box::new(event)));
     };
-    let store_id = fields.text("store_id")?;
     let id = fields.text("id")?.and_then(|id| id.parse::<JobId>().ok());
     let mut letter = letter(&mut fields, kind, payload, classifier)?;
     if let Some(store_id) = &store_id {
@@ -380,7 +391,7 @@ mod tests {
     fn letter_of(line: &str) -> ImportedLetter {
         match found(line) {
             Ok(Found::Letter(letter) | Found::Own(_, letter)) => *letter,
-            Ok(Found::Event(_)) => panic!("an event: {line}"),
+            Ok(Found::Event(_) | Found::OwnEvent) => panic!("an event: {line}"),
             Err(why) => panic!("{why}: {line}"),
         }
     }
@@ -441,6 +452,12 @@ mod tests {
             )
         };
         assert!(matches!(found(&line("00000000000000aa")), Ok(Found::Own(JobId(3), _))));
+        let bare = |store: &str| line(store).replace("payload_text", "nothing");
+        assert!(matches!(found(&bare("00000000000000aa")), Ok(Found::OwnEvent)));
+        match found(&bare("00000000000000bb")) {
+            Ok(Found::Event(event)) => assert_eq!(event.event_id, "E-00000000000000bb-event"),
+            _ => panic!("no event"),
+        }
         let other = letter_of(&line("00000000000000bb"));
         assert_eq!(other.event_id, "E-00000000000000bb");
         assert_eq!(

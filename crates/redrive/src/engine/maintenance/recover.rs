@@ -77,7 +77,8 @@ pub(super) async fn recover(
     let runs = engine.redrive_runs(false, REMEMBERED).await?;
     for rule in &engine.0.recovery_rules {
         let mut of_rule = runs.iter().filter(|run| run.wanted_by == rule.wanted_by);
-        if is_due(engine, rule, &mut of_rule) && begin(engine, rule).await? {
+        let last = of_rule.clone().next();
+        if is_due(engine, rule, &mut of_rule) && begin(engine, rule, last).await? {
             maintained.recoveries_begun += 1;
         }
     }
@@ -99,34 +100,34 @@ fn is_due<'a>(engine: &Engine, rule: &Rule, runs: &mut impl Iterator<Item = &'a 
     last.ended_at.unwrap_or(last.created_at).after(wait) <= engine.now()
 }
 
-/// Begins a redrive by this rule if there is something to put back; says what it leaves.
-async fn begin(engine: &Engine, rule: &Rule) -> Result<bool, EngineError> {
+/// Begins a redrive by this rule if there is something to put back, or something new to report: what it leaves to people is
+/// kept with the run, and told with the event of its beginning.
+async fn begin(engine: &Engine, rule: &Rule, last: Option<&RedriveRun>) -> Result<bool, EngineError> {
     let request = &rule.request;
     let wanted =
         engine.letters_of(&request.which, engine.now(), request.max_redrives, request.only_retryable)?;
     let matching = engine.store().count_letters(wanted).await?;
-    if matching == 0 {
+    let left_alone = left_alone(engine, request).await?;
+    let reported = last.is_some_and(|run| run.plan.left_alone == left_alone);
+    if matching == 0 && (left_alone.is_empty() || reported) {
         return Ok(false);
     }
-    let left = left_alone(engine, request).await?;
     // Told with the run itself: whoever finds the one finds the other.
-    let report = json!({ "letters": matching, "left_alone": left });
-    let run = engine.start_reported(request.clone(), Some(report)).await?;
+    let report = json!({ "letters": matching, "left_alone": left_alone });
+    let request = RedriveRequest { left_alone, ..request.clone() };
+    let run = engine.start_reported(request, Some(report)).await?;
     tracing::info!(%run, rule = rule.wanted_by, matching, "automatic recovery begins");
     Ok(true)
 }
 
 /// What the rule names and does not put back, by cause: those that trying again cannot help, or did not often enough.
-async fn left_alone(
-    engine: &Engine,
-    request: &RedriveRequest,
-) -> Result<BTreeMap<&'static str, u64>, EngineError> {
+async fn left_alone(engine: &Engine, request: &RedriveRequest) -> Result<BTreeMap<String, u64>, EngineError> {
     let all: LetterFilter = engine.letters_of(&request.which, engine.now(), None, false)?;
     let heads = engine.store().letter_heads(all, REPORTED, REPORTED).await?.heads;
     let most = request.max_redrives.unwrap_or(u32::MAX);
     let mut left = BTreeMap::new();
     for head in heads.iter().filter(|head| !head.retryable || head.redrives >= most) {
-        *left.entry(head.cause.name()).or_default() += 1;
+        *left.entry(head.cause.name().to_owned()).or_default() += 1;
     }
     Ok(left)
 }

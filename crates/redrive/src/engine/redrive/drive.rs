@@ -64,6 +64,7 @@ impl Engine {
             canary: request.canary,
             max_redrives: request.max_redrives,
             only_retryable: request.only_retryable,
+            left_alone: request.left_alone,
             total: matching.min(request.limit.unwrap_or(u64::MAX)),
             as_of,
             died_up_to,

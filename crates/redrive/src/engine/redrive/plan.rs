@@ -1,6 +1,7 @@
 //! What a redrive takes, how fast, and how far it is. Both are kept with the run as JSON, so that whoever finds it there
 //! can go on with it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redrive_store::{JobId, LetterFilter, Run, RunId, RunState, Timestamp};
@@ -44,6 +45,8 @@ pub struct RedriveRequest {
     pub only_retryable: bool,
     /// Who wants it.
     pub wanted_by: String,
+    /// What a rule names and leaves to people, by cause: kept with the run as its report.
+    pub left_alone: BTreeMap<String, u64>,
 }
 
 impl RedriveRequest {
@@ -64,6 +67,7 @@ impl RedriveRequest {
             max_redrives: None,
             only_retryable: false,
             wanted_by: "person".to_owned(),
+            left_alone: BTreeMap::new(),
         }
     }
 }
@@ -111,6 +115,9 @@ pub struct RedrivePlan {
     /// Letters whose cause time does not heal stay where they are.
     #[serde(default)]
     pub only_retryable: bool,
+    /// What a rule names and leaves to people, by cause.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_alone: BTreeMap<String, u64>,
     /// How many there were when it began, the limit applied.
     pub total: u64,
     /// What a filter that speaks of ages calls now.
