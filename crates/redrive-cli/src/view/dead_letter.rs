@@ -143,7 +143,7 @@ impl DeadLettersView {
         }
         columns.push(Column::left(name("cause")).rank(1));
         columns.push(Column::right(name("retries")).rank(4));
-        columns.push(Column::left(name("error")).cut_to(28));
+        columns.push(Column::left(name("error")).cut_to(20));
         if reader.verbose {
             columns.push(Column::left(name("event")).rank(7));
         }

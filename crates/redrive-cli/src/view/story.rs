@@ -9,6 +9,7 @@ use redrive_policy::{DecisionRecord, Lang, human_duration};
 use redrive_store::{Event, EventStatus, JobRecord, JobState, StoredDecision, Timestamp};
 use serde::Serialize;
 
+use super::badge::Badge;
 use super::moment::{clock, date_time, precise, rough, when};
 use super::{Align, Block, Page, Reader, Span, Table, Tone};
 use crate::escape::beginning;
@@ -495,6 +496,10 @@ pub(crate) fn in_short(event: &Event, lang: Lang) -> String {
         let wait = human_duration(Duration::from_millis(ms));
         parts.push(text(lang, "story.again-short", &[("wait", &wait)]));
     }
+    // Why somebody did it, in their words.
+    let why = event.data.get("why").and_then(|why| why.as_str());
+    let why = why.filter(|why| !why.is_empty() && event.event_type != "redrive_ended");
+    parts.extend(why.map(|why| beginning(&reason_in_words(why, lang), ROW_CHARS)));
     if event.status == EventStatus::Success {
         parts.extend(event.latency_ms.map(|ms| rough(Duration::from_millis(ms))));
     }
@@ -508,6 +513,9 @@ fn about_a_run(event: &Event, lang: Lang) -> Option<String> {
         Some(by) => text(lang, "story.run-by", &[("run", &run), ("by", &wanted_by(by, lang))]),
         None => run.to_owned(),
     }];
+    // How it ended.
+    let state = event.data.get("state").and_then(serde_json::Value::as_str).and_then(Badge::named);
+    parts.extend(state.map(|badge| badge.span(lang).text));
     let plan = event.data.get("plan");
     if let Some(letters) = plan.and_then(|plan| plan.get("total")?.as_u64()) {
         parts.push(text(lang, "story.letters", &[("n", &letters)]));
