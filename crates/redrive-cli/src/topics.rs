@@ -84,4 +84,85 @@ mod tests {
             assert!(!title(topic.ja).is_ascii() && title(topic.en).is_ascii());
         }
     }
+
+    /// The commands of a line as words; what stands behind `#` is for people, and `|`, `<` and `>` are the shell's.
+    fn commands(line: &str) -> Vec<Vec<String>> {
+        let (mut commands, mut words, mut word, mut quote) = (Vec::new(), Vec::new(), None::<String>, None);
+        for c in line.chars() {
+            match (quote, c) {
+                (Some(open), c) if c == open => quote = None,
+                (None, '"' | '\'') => {
+                    quote = Some(c);
+                    word.get_or_insert_default();
+                }
+                (None, '#') if word.is_none() => break,
+                (None, '|' | '<' | '>') if word.is_none() => commands.push(std::mem::take(&mut words)),
+                (None, ' ') => words.extend(word.take()),
+                (_, c) => word.get_or_insert_default().push(c),
+            }
+        }
+        words.extend(word);
+        commands.push(words);
+        commands.retain(|words| words.first().is_some_and(|first| first == "redrive"));
+        commands
+    }
+
+    /// What stands for something is replaced by such a thing.
+    fn filled(word: String) -> String {
+        match word.as_str() {
+            "ID" | "…" => "job_17".to_owned(),
+            "NAME" => "mail".to_owned(),
+            "FINGERPRINT" => "9012f945".to_owned(),
+            _ => word,
+        }
+    }
+
+    /// Lines and quoted pieces of Markdown that are command lines.
+    fn typed(markdown: &str) -> Vec<String> {
+        let quoted = markdown.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+        let lines =
+            markdown.lines().map(str::trim).filter(|line| line.contains("redrive ") && !line.contains('`'));
+        let begins = |text: &&str| text.starts_with("redrive ") || text.contains("| redrive ");
+        quoted.chain(lines).filter(begins).map(ToOwned::to_owned).collect()
+    }
+
+    /// R-C2: whatever a topic or an example tells people to type is understood.
+    #[test]
+    fn what_is_to_be_typed_can_be_typed() {
+        let mut seen = 0;
+        let messages = [include_str!("../messages/en.toml"), include_str!("../messages/ja.toml")];
+        let examples = messages.iter().flat_map(|text| text.lines().filter(|line| line.starts_with("  ")));
+        let examples: Vec<String> = examples.flat_map(typed).collect();
+        let topics = TOPICS.iter().flat_map(|topic| [topic.en, topic.ja]).flat_map(typed);
+        for line in topics.chain(examples) {
+            for words in commands(line.trim_end_matches("\"\"\"")) {
+                let words: Vec<_> = words.into_iter().map(filled).map(std::ffi::OsString::from).collect();
+                seen += 1;
+                if let Err(error) = crate::args::parse(&words, Lang::En) {
+                    let shows_help = !error.use_stderr();
+                    assert!(shows_help, "{line}\n{words:?}\n{error}");
+                }
+            }
+        }
+        assert!(seen > 150, "{seen}");
+    }
+
+    /// R-C2: a flag that a topic names is a flag of some command.
+    #[test]
+    fn every_flag_in_a_topic_exists() {
+        fn flags(command: &clap::Command, known: &mut std::collections::BTreeSet<String>) {
+            known.extend(command.get_arguments().filter_map(|arg| Some(format!("--{}", arg.get_long()?))));
+            command.get_subcommands().for_each(|sub| flags(sub, known));
+        }
+        let mut known = std::collections::BTreeSet::new();
+        flags(&crate::args::tree(Lang::En), &mut known);
+        for markdown in TOPICS.iter().flat_map(|topic| [topic.en, topic.ja]) {
+            let words = markdown.split(|c: char| !(c.is_ascii_alphanumeric() || "-_".contains(c)));
+            for flag in
+                words.filter(|word| word.starts_with("--") && word.len() > 2 && !word.starts_with("---"))
+            {
+                assert!(known.contains(flag), "{flag}");
+            }
+        }
+    }
 }

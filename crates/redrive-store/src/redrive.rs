@@ -102,8 +102,6 @@ pub struct NewRun {
     pub plan: Value,
     /// How far it is, which is nowhere.
     pub progress: Value,
-    /// What a rule of automatic recovery reports of it: told as `auto_recovery`, in the same transaction.
-    pub recovery: Option<Value>,
 }
 
 /// A run.
@@ -211,7 +209,7 @@ pub struct Judged {
 
 /// Redrives as durable runs.
 pub trait Redrives: Send + Sync {
-    /// A new run, with a `redrive_started` event, and an `auto_recovery` event if a rule wants it. Nothing is put back by this.
+    /// A new run, with a `redrive_started` event. Nothing is put back by this.
     fn start_run(&self, now: Timestamp, run: NewRun) -> Answer<'_, RunId>;
 
     /// Runs, the newest first; only those that go on, if asked.

@@ -30,18 +30,6 @@ pub(crate) fn run_started(source_id: i64, id: RunId, run: &NewRun) -> EventRow<'
     }
 }
 
-/// A rule has started a run, and says what it leaves alone.
-pub(crate) fn recovery(source_id: i64, id: RunId, run: &NewRun) -> Option<EventRow<'static>> {
-    let mut data = run.recovery.clone()?;
-    data["rule"] = json!(run.wanted_by);
-    data["run"] = json!(id);
-    Some(EventRow {
-        importance: Some(3),
-        tags: row::tags(&["recovery"]),
-        ..by_the_store("auto_recovery", source_id, &data)
-    })
-}
-
 /// A run is over. One that stopped itself is worth a look.
 pub(crate) fn run_ended(
     source_id: i64,

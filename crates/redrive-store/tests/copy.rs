@@ -117,12 +117,7 @@ async fn mend(store: &dyn Store, worker: WorkerId, letter: JobId) {
     let note = Some("known".to_owned());
     store.set_group_state(at(8), print, GroupState::Acknowledged, note).await.unwrap().expect("a group");
     let judged = hand.letter(at(8), worker, job("judged"), Cause::Network).await;
-    let new = NewRun {
-        wanted_by: by,
-        plan: serde_json::json!({ "a": 1 }),
-        progress: serde_json::json!(0),
-        recovery: None,
-    };
+    let new = NewRun { wanted_by: by, plan: serde_json::json!({ "a": 1 }), progress: serde_json::json!(0) };
     let run = store.start_run(at(8), new).await.unwrap();
     let step = RunStep {
         run,

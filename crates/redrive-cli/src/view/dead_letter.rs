@@ -134,7 +134,7 @@ impl DeadLettersView {
         let with_caller = self.items.iter().any(|item| item.caller_id.is_some());
         let mut columns = vec![Column::left(name("id"))];
         if with_caller {
-            columns.push(Column::left(name("caller")).cut_to(16).rank(4));
+            columns.push(Column::left(name("caller")).cut_to(16).rank(3));
         }
         columns.push(Column::right(name("when")).rank(2));
         if reader.verbose {
@@ -142,7 +142,7 @@ impl DeadLettersView {
             columns.push(Column::left(name("kind")).rank(6));
         }
         columns.push(Column::left(name("cause")).rank(1));
-        columns.push(Column::right(name("retries")).rank(3));
+        columns.push(Column::right(name("retries")).rank(4));
         columns.push(Column::left(name("error")).cut_to(20));
         if reader.verbose {
             columns.push(Column::left(name("event")).rank(7));

@@ -9,6 +9,7 @@ use redrive_policy::{DecisionRecord, Lang, human_duration};
 use redrive_store::{Event, EventStatus, JobRecord, JobState, StoredDecision, Timestamp};
 use serde::Serialize;
 
+use super::badge::Badge;
 use super::moment::{clock, date_time, precise, rough, when};
 use super::{Align, Block, Page, Reader, Span, Table, Tone};
 use crate::escape::beginning;
@@ -495,31 +496,34 @@ pub(crate) fn in_short(event: &Event, lang: Lang) -> String {
         let wait = human_duration(Duration::from_millis(ms));
         parts.push(text(lang, "story.again-short", &[("wait", &wait)]));
     }
+    // Why somebody did it, in their words.
+    let why = event.data.get("why").and_then(|why| why.as_str());
+    let why = why.filter(|why| !why.is_empty() && event.event_type != "redrive_ended");
+    parts.extend(why.map(|why| beginning(&reason_in_words(why, lang), ROW_CHARS)));
     if event.status == EventStatus::Success {
         parts.extend(event.latency_ms.map(|ms| rough(Duration::from_millis(ms))));
     }
     parts.join(" · ")
 }
 
-/// What is told of a redrive, beyond what kind of event it is.
+/// What is told of a redrive, beyond what kind of event it is: `redrive_2 (rule mirror) · letters: 5 · left alone: 1 auth_error`.
 fn about_a_run(event: &Event, lang: Lang) -> Option<String> {
-    let word = |name: &str| event.data.get(name).and_then(serde_json::Value::as_str);
-    if event.event_type == "auto_recovery" {
-        let (rule, run) = (word("rule").unwrap_or("-"), word("run").unwrap_or("-"));
-        let rule = rule.strip_prefix("rule:").unwrap_or(rule);
-        let letters = event.data.get("letters").and_then(serde_json::Value::as_u64).unwrap_or(0);
-        let begun = text(lang, "story.recovery", &[("rule", &rule), ("run", &run), ("n", &letters)]);
-        let left = event.data.get("left_alone").and_then(serde_json::Value::as_object);
-        let left: Vec<String> = left.into_iter().flatten().map(|(cause, n)| format!("{n} {cause}")).collect();
-        return Some(if left.is_empty() {
-            begun
-        } else {
-            format!("{begun} · {}", text(lang, "story.left-alone", &[("left", &left.join(", "))]))
-        });
-    }
     let run = run_in(event)?;
-    Some(match word("wanted_by") {
-        Some(by) => format!("{run} ({})", wanted_by(by, lang)),
+    let mut parts = vec![match event.data.get("wanted_by").and_then(serde_json::Value::as_str) {
+        Some(by) => text(lang, "story.run-by", &[("run", &run), ("by", &wanted_by(by, lang))]),
         None => run.to_owned(),
-    })
+    }];
+    // How it ended.
+    let state = event.data.get("state").and_then(serde_json::Value::as_str).and_then(Badge::named);
+    parts.extend(state.map(|badge| badge.span(lang).text));
+    let plan = event.data.get("plan");
+    if let Some(letters) = plan.and_then(|plan| plan.get("total")?.as_u64()) {
+        parts.push(text(lang, "story.letters", &[("n", &letters)]));
+    }
+    let left = plan.and_then(|plan| plan.get("left_alone")?.as_object()).into_iter().flatten();
+    let left: Vec<String> = left.map(|(cause, n)| format!("{n} {cause}")).collect();
+    if !left.is_empty() {
+        parts.push(text(lang, "story.left-alone", &[("left", &left.join(", "))]));
+    }
+    Some(parts.join(" · "))
 }

@@ -58,7 +58,7 @@ impl Verb for StartRun {
     type Answer = RunId;
 
     fn needs(&self) -> Vec<Need> {
-        names(&[told::SOURCE, "redrive_started", "auto_recovery"])
+        names(&[told::SOURCE, "redrive_started"])
     }
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<RunId, Fault> {
@@ -70,9 +70,6 @@ impl Verb for StartRun {
         let id = RunId(column(&row, 0)?);
         let source_id = tx.memory.borrow().name(told::SOURCE)?;
         tx.batch.event(now, told::run_started(source_id, id, &self.run))?;
-        if let Some(recovery) = told::recovery(source_id, id, &self.run) {
-            tx.batch.event(now, recovery)?;
-        }
         Ok(id)
     }
 }

@@ -166,9 +166,6 @@ pub(super) fn start(batch: &mut Batch<'_, '_>, now: Timestamp, run: &NewRun) -> 
     let id = RunId(batch.connection().last_insert_rowid());
     let source_id = batch.name(told::SOURCE)?;
     batch.event(now, &told::run_started(source_id, id, run))?;
-    if let Some(recovery) = told::recovery(source_id, id, run) {
-        batch.event(now, &recovery)?;
-    }
     Ok(id)
 }
 

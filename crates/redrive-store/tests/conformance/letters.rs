@@ -131,8 +131,7 @@ pub(crate) async fn every_filter_chooses_and_counts(given: &Given) {
 /// R-D8: what a run has put back before is left out for it, and for it alone.
 async fn not_by(given: &Given, hand: &Hand<'_>, worker: WorkerId, id: JobId) {
     let start = async || {
-        let run =
-            NewRun { wanted_by: "test".to_owned(), plan: json!({}), progress: json!({}), recovery: None };
+        let run = NewRun { wanted_by: "test".to_owned(), plan: json!({}), progress: json!({}) };
         given.store.start_run(at(10), run).await.unwrap()
     };
     let (run, other) = (start().await, start().await);

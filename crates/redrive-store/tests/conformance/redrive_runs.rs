@@ -17,7 +17,6 @@ async fn started(given: &Given) -> RunId {
         wanted_by: "somebody".to_owned(),
         plan: json!({ "rate": 5, "what": "everything" }),
         progress: json!({ "done": 0 }),
-        recovery: Some(json!({ "letters": 3 })),
     };
     given.store.start_run(at(0), run).await.unwrap()
 }
@@ -68,9 +67,6 @@ pub(crate) async fn a_run_is_read_back(given: &Given) {
     assert_eq!(ids(false, 10).await, [second, first]);
     assert_eq!(ids(false, 1).await, [second]);
     assert_eq!(ids(true, 10).await, [second]);
-    let recovery = told(given, "auto_recovery").await;
-    assert_eq!(recovery.len(), 2, "told with the run, or not at all");
-    assert_eq!(recovery[0].data, json!({ "rule": "somebody", "run": first, "letters": 3 }));
     let started = told(given, "redrive_started").await;
     assert_eq!(started.len(), 2);
     assert_eq!(started[0].data["redrive_id"], json!(first));

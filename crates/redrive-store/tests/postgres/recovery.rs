@@ -159,7 +159,7 @@ async fn several_move_one_run_on() {
     for number in 0..60 {
         letters.push(hand.letter(at(number), worker, job("a"), Cause::Network).await);
     }
-    let new = NewRun { wanted_by: "test".to_owned(), plan: json!({}), progress: json!({}), recovery: None };
+    let new = NewRun { wanted_by: "test".to_owned(), plan: json!({}), progress: json!({}) };
     let run = stores[0].start_run(at(10), new).await.unwrap();
     let mut moving = tokio::task::JoinSet::new();
     for (number, store) in stores.iter().cloned().enumerate() {

@@ -8,7 +8,6 @@ use std::time::Duration;
 use redrive_policy::AutoRedrive;
 use redrive_store::filter::{Filter, LetterField};
 use redrive_store::{LetterFilter, RunState, WorkerId};
-use serde_json::json;
 
 use super::Maintained;
 use crate::engine::redrive::{Canary, RedriveRequest, RedriveRun, Which, parse_rate};
@@ -114,10 +113,7 @@ async fn begin(engine: &Engine, rule: &Rule, last: Option<&RedriveRun>) -> Resul
     if matching == 0 && (left_alone.is_empty() || reported) {
         return Ok(false);
     }
-    // Told with the run itself: whoever finds the one finds the other.
-    let report = json!({ "letters": matching, "left_alone": left_alone });
-    let request = RedriveRequest { left_alone, ..request.clone() };
-    let run = engine.start_reported(request, Some(report)).await?;
+    let run = engine.start_redrive(RedriveRequest { left_alone, ..request.clone() }).await?;
     tracing::info!(%run, rule = rule.wanted_by, matching, "automatic recovery begins");
     Ok(true)
 }

@@ -38,15 +38,6 @@ pub struct Turn {
 impl Engine {
     /// Starts a redrive. Nothing is put back until somebody moves it on: a worker, or [`Engine::drive`].
     pub async fn start_redrive(&self, request: RedriveRequest) -> Result<RunId, EngineError> {
-        self.start_reported(request, None).await
-    }
-
-    /// The same, with what a rule of automatic recovery reports of it.
-    pub(in crate::engine) async fn start_reported(
-        &self,
-        request: RedriveRequest,
-        recovery: Option<serde_json::Value>,
-    ) -> Result<RunId, EngineError> {
         if let Which::Ids(ids) = &request.which
             && ids.len() > MOST_IDS
         {
@@ -73,7 +64,6 @@ impl Engine {
             wanted_by: request.wanted_by,
             plan: serde_json::to_value(plan).map_err(EngineError::Payload)?,
             progress: Progress::default().to_json(),
-            recovery,
         };
         Ok(self.store().start_run(as_of, run).await?)
     }
