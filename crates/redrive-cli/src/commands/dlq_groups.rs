@@ -77,9 +77,9 @@ pub(super) fn set(
     let note = note.map(|note| note.chars().take(NOTE_CHARS).collect::<String>());
     let mut items = Vec::with_capacity(fingerprints.len());
     for fingerprint in fingerprints {
-        let changed = opened.store.set_group_state(engine.now(), fingerprint.clone(), stands, note.clone());
+        let changed = engine.set_group_state(fingerprint.clone(), stands, note.clone());
         let gone = || Trouble::NoGroup { prefix: fingerprint.clone(), store: opened.store.location() };
-        items.push(GroupItem::new(opened.wait(changed)?.ok_or_else(gone)?));
+        items.push(GroupItem::new(opened.runtime.block_on(changed)?.ok_or_else(gone)?));
     }
     opened.wait(opened.store.close())?;
     Ok(GroupsChangedView::new(items))

@@ -74,6 +74,8 @@ fn in_line(line: &str, headings: &[String]) -> Line {
     match line.split_whitespace().next() {
         None => Line::Ids(Vec::new()),
         Some(word) if headings.iter().any(|heading| heading == word) => Line::Heading,
+        // A bare number is an id only where it stands alone: "5 shown" is no job_5.
+        Some(word) if word != line && !word.starts_with("job_") && !word.starts_with("EVT-") => Line::Other,
         Some(word) => job_ref(word).map_or(Line::Other, |id| Line::Ids(vec![id])),
     }
 }
@@ -111,6 +113,8 @@ mod tests {
             (r#"{"name":"x"}"#, Line::Other),
             ("{", Line::Other),
             ("nonsense", Line::Other),
+            ("5 shown; there are more.", Line::Other),
+            ("7  3m ago  network", Line::Other),
         ] {
             assert_eq!(in_line(line, &headings), expected, "{line}");
         }

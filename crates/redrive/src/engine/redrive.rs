@@ -7,7 +7,9 @@ mod preview;
 
 use redrive_policy::{Cause, Class};
 use redrive_store::filter::{Filter, LetterField};
-use redrive_store::{DeadLetter, JobId, JobState, LetterFilter, Redriven, RunNow, Timestamp};
+use redrive_store::{
+    DeadLetter, Group, GroupState, JobId, JobState, LetterFilter, Redriven, RunNow, Timestamp,
+};
 
 pub use canary::{Canary, EndedWhy, Tally, step_size};
 pub use drive::Turn;
@@ -84,6 +86,17 @@ impl Engine {
             answers.extend(self.store().redrive(self.now(), some.to_vec(), REDRIVEN).await?);
         }
         Ok(answers)
+    }
+
+    /// A person says where a group stands; what they say is redacted. Nothing when there is no such group.
+    pub async fn set_group_state(
+        &self,
+        fingerprint: String,
+        state: GroupState,
+        note: Option<String>,
+    ) -> Result<Option<Group>, EngineError> {
+        let note = note.map(|note| bounded_why(&note));
+        Ok(self.store().set_group_state(self.now(), fingerprint, state, note).await?)
     }
 
     /// The letters that a filter asks for, whose ages are counted up to then.

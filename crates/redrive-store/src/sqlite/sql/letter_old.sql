@@ -1,1 +1,3 @@
-SELECT job_id FROM dead_letter WHERE died_at < ?1 ORDER BY died_at LIMIT ?2
+-- A letter from elsewhere is kept from its coming on, however long it had been dead there.
+SELECT d.job_id FROM dead_letter d LEFT JOIN event e ON e.seq = d.event
+WHERE d.died_at < ?1 AND coalesce(e.imported_at, d.died_at) < ?1 ORDER BY d.died_at LIMIT ?2

@@ -104,9 +104,11 @@ impl Engine {
                 };
                 match found {
                     // It went meanwhile, and somebody wants it back.
-                    Ok(Found::Own(id, letter)) if self.was_let_go(id).await? => heap.letters.push(*letter),
+                    Ok(Found::Own(id, letter)) if self.was_let_go(id).await? => {
+                        heap.letters.push(self.under_a_free_id(*letter).await?);
+                    }
                     Ok(Found::Own(..) | Found::OwnEvent) => imported.known += 1,
-                    Ok(Found::Letter(letter)) => heap.letters.push(*letter),
+                    Ok(Found::Letter(letter)) => heap.letters.push(self.under_a_free_id(*letter).await?),
                     Ok(Found::Event(event)) => heap.events.push(*event),
                     Err(why) => imported.note_bad(&mut heap, &options.origin, number, &why, line),
                 }
@@ -118,6 +120,21 @@ impl Engine {
                 return Ok(imported);
             }
         }
+    }
+
+    /// The letter under an id that nobody has here. One that came before and was let go since may come again; any other keeps
+    /// its id, by which it is known.
+    async fn under_a_free_id(&self, mut letter: ImportedLetter) -> Result<ImportedLetter, EngineError> {
+        let first = letter.event_id.clone();
+        for coming in 2.. {
+            let Some(before) = self.store().event(letter.event_id.clone()).await? else { break };
+            let Some(job) = before.job else { break };
+            if !self.was_let_go(job).await? {
+                break;
+            }
+            letter.event_id = format!("{first}~{coming}");
+        }
+        Ok(letter)
     }
 
     /// Whether a job of this store was a letter that went for good, or nobody knows it any more. One that has succeeded
