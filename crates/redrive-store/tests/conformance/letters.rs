@@ -401,3 +401,12 @@ pub(crate) async fn a_letter_comes_in_once(given: &Given) {
     let after = given.store.import_letters(later, vec![imported("one", None)]).await.unwrap();
     assert!(!after[0].existing && after[0].id != one, "{after:?}");
 }
+
+/// R-D6: a letter that had been dead elsewhere for long is kept as long as any other, from its coming on.
+pub(crate) async fn a_letter_from_elsewhere_is_kept_from_its_coming_on(given: &Given) {
+    given.store.import_letters(at(1_000), vec![imported("EVT-theirs-1", None)]).await.unwrap();
+    let early = given.store.prune(at(1_001), at(-9_000), at(500), 100).await.unwrap();
+    assert_eq!((early.letters, ids_of(given).await.len()), (0, 1));
+    let later = given.store.prune(at(2_000), at(-9_000), at(1_500), 100).await.unwrap();
+    assert_eq!((later.letters, ids_of(given).await.len()), (1, 0));
+}

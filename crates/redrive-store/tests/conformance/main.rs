@@ -108,6 +108,7 @@ macro_rules! suite {
                 heads_say_what_is_short, every_filter_chooses_and_counts, both_orders_page_by_page, a_test_looks_no_further_than_it_may,
                 a_replaced_payload_is_kept, who_comes_too_late_edits_nothing, only_a_letter_is_edited, what_is_discarded_is_gone,
                 a_letter_from_elsewhere_is_one_of_ours, a_letter_comes_in_once,
+                a_letter_from_elsewhere_is_kept_from_its_coming_on,
             ]);
             suite!(@ $back_end queues [
                 nothing_is_handed_out_while_paused, what_runs_goes_on, reserved_work_waits_too, new_work_is_not_handed_over,
