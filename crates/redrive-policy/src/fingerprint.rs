@@ -210,6 +210,9 @@ mod tests {
         );
         check_same("no user \"alice\"", "no user \"bob smith\"");
         check_same("2026-11-15T11:03:32Z upstream closed", "2025-01-02T00:00:00Z upstream closed");
+        for time in ["2026-11-15 10:53:00", "2026-11-15T10:53:00.123+09:00", "2025-01-02T00:00Z"] {
+            check_same("failed at 2026-11-15T10:53:00Z on node", &format!("failed at {time} on node"));
+        }
         check_same("ファイル「a.txt」が見つかりません", "ファイル「b.txt」が見つかりません");
         check_same("Traceback\n  File \"x.py\", line 3\nKeyError: 'id'", "step 1\nstep 2\nKeyError: 'name'");
         check_same(

@@ -213,10 +213,12 @@ impl Tally {
         self.time(now, lane, now.since(put_back.at), Metric::Recovery, Metric::RecoverySum);
     }
 
-    /// A letter was put back: by a person, or by a run or a rule.
+    /// A letter was put back; by a person's `retry`, that is a retry by hand as well.
     pub(crate) fn redriven(&mut self, now: Timestamp, lane: i64, event_type: &str) {
-        let metric = if event_type == "manual_retry" { Metric::ManualRetries } else { Metric::Redriven };
-        self.add(now, lane, metric, 1);
+        self.add(now, lane, Metric::Redriven, 1);
+        if event_type == "manual_retry" {
+            self.add(now, lane, Metric::ManualRetries, 1);
+        }
     }
 
     fn time(

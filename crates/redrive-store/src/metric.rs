@@ -17,7 +17,7 @@ pub enum Metric {
     Died,
     /// Jobs that were cancelled.
     Cancelled,
-    /// Letters that were put back, by a run or a rule.
+    /// Letters that were put back, by whomever.
     Redriven,
     /// Letters and waiting jobs that a person retried.
     ManualRetries,

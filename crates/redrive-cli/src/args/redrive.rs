@@ -26,7 +26,7 @@ pub(crate) struct RedriveArgs {
     pub(crate) max_failures: Option<f64>,
     #[arg(long, value_name = "N/s", value_parser = value::rate, allow_hyphen_values = true)]
     pub(crate) rate: Option<f64>,
-    #[arg(long, value_name = "N", value_parser = value::seed, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = value::at_least_one, allow_hyphen_values = true)]
     pub(crate) limit: Option<u64>,
     #[arg(long)]
     pub(crate) dry_run: bool,

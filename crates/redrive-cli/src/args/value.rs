@@ -255,6 +255,11 @@ pub(super) fn seed(text: &str) -> Result<u64, BadValue> {
     text.trim().parse().map_err(|_| BadValue::Whole { least: 0, most: u64::MAX })
 }
 
+pub(super) fn at_least_one(text: &str) -> Result<u64, BadValue> {
+    let bad = BadValue::Whole { least: 1, most: u64::MAX };
+    text.trim().parse().ok().filter(|number| *number > 0).ok_or(bad)
+}
+
 pub(super) fn limit(text: &str) -> Result<u32, BadValue> {
     let bad = BadValue::Whole { least: 1, most: MAX_LIMIT };
     text.trim().parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(&u64::from(*limit))).ok_or(bad)

@@ -50,7 +50,8 @@ pub(super) fn run(args: &EditArgs, stage: &mut Stage<'_>) -> Result<Exit, Troubl
         None => unchanged(&letter, stage),
     }) {
         Ok(exit) => Ok(exit),
-        // What nobody typed into need not be kept.
+        // What is not there cannot be kept, and what nobody typed into need not be.
+        Err(trouble @ Trouble::Desk(DeskTrouble::FileGone)) => Err(trouble),
         Err(trouble) if file.read().is_ok_and(|bytes| bytes == old.text.as_bytes()) => Err(trouble),
         Err(trouble) => {
             Err(Trouble::Desk(DeskTrouble::Kept { trouble: Box::new(trouble), file: file.keep() }))

@@ -38,6 +38,8 @@ pub(super) fn run(args: &RedriveArgs, stage: &mut Stage<'_>) -> Result<Exit, Tro
         let view = RedrivenView::new(some(&ids, &opened, &engine)?);
         let exit = match (view.redriven, view.failed) {
             (_, 0) => Exit::Done,
+            // It is there, but unfinished work stands in its way.
+            (0, _) if view.items.iter().any(|item| item.result == RedriveResult::Duplicate) => Exit::Failed,
             (0, _) => Exit::Nothing,
             _ => Exit::Partly,
         };

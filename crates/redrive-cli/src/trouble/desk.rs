@@ -24,6 +24,8 @@ pub(crate) enum DeskTrouble {
     EditorFailed { editor: String, code: i32 },
     /// The editor was killed.
     EditorKilled { editor: String, signal: i32 },
+    /// The editor left no file behind.
+    FileGone,
     /// What was JSON is none any more.
     NotJson(serde_json::Error),
     /// `--set` on a payload that is no JSON.
@@ -52,6 +54,7 @@ impl DeskTrouble {
             | DeskTrouble::NoSuchEditor { .. }
             | DeskTrouble::EditorFailed { .. }
             | DeskTrouble::EditorKilled { .. }
+            | DeskTrouble::FileGone
             | DeskTrouble::NotJson(_)
             | DeskTrouble::NotText { .. }
             | DeskTrouble::EditedMeanwhile { .. }
@@ -81,6 +84,7 @@ impl DeskTrouble {
             DeskTrouble::EditorFailed { editor, code } => {
                 text(lang, &key, &[("editor", editor), ("code", code)])
             }
+            DeskTrouble::FileGone => say(lang, &key),
             DeskTrouble::EditorKilled { editor, signal } => {
                 text(lang, &key, &[("editor", editor), ("signal", signal)])
             }
@@ -118,6 +122,7 @@ impl DeskTrouble {
             DeskTrouble::NoSuchEditor { .. } => "no-such-editor",
             DeskTrouble::EditorFailed { .. } => "editor-failed",
             DeskTrouble::EditorKilled { .. } => "editor-killed",
+            DeskTrouble::FileGone => "file-gone",
             DeskTrouble::NotJson(_) => "not-json",
             DeskTrouble::NotJsonToSet { .. } => "not-json-to-set",
             DeskTrouble::NotText { .. } => "not-text",

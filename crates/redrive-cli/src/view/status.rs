@@ -32,6 +32,9 @@ pub(crate) struct StatusView {
     /// Those that wait for somebody, the largest first.
     groups: Vec<GroupLine>,
     workers: u64,
+    /// There is none where it is looked for.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    store_missing: bool,
     #[serde(skip)]
     group_count: GroupCount,
     /// Where the store is; nobody but a person asks.
@@ -90,6 +93,8 @@ struct LaneView {
     cancelled: u64,
     /// How long the oldest one has been due.
     oldest_due_age_ms: Option<u64>,
+    /// Since when none of it is handed out.
+    paused_at: Option<Timestamp>,
 }
 
 impl LaneView {
@@ -105,6 +110,7 @@ impl LaneView {
             succeeded: lane.succeeded,
             cancelled: lane.cancelled,
             oldest_due_age_ms: lane.oldest_due.map(age),
+            paused_at: lane.paused_at,
         }
     }
 }
@@ -127,6 +133,7 @@ impl StatusView {
             groups: groups.into_iter().take(GROUPS_SHOWN).map(GroupLine::from).collect(),
             group_count,
             workers: status.workers,
+            store_missing: location.is_empty(),
             location,
             now,
         }
@@ -138,10 +145,31 @@ impl StatusView {
 
     /// Jobs that are due while nobody is there to do them.
     fn stranded(&self) -> u64 {
-        if self.workers > 0 { 0 } else { self.queues.iter().map(|lane| lane.ready).sum() }
+        let handed_out = self.queues.iter().filter(|lane| lane.paused_at.is_none());
+        if self.workers > 0 { 0 } else { handed_out.map(|lane| lane.ready).sum() }
+    }
+
+    /// A line for each paused queue in which something waits.
+    fn pauses(&self, reader: Reader) -> Vec<Block> {
+        let mut waiting: BTreeMap<&str, (Timestamp, u64)> = BTreeMap::new();
+        for lane in &self.queues {
+            if let Some(at) = lane.paused_at {
+                waiting.entry(&lane.queue).or_insert((at, 0)).1 += lane.ready + lane.scheduled;
+            }
+        }
+        let line = |(queue, (at, n)): (&str, (Timestamp, u64))| {
+            let since = when(at, self.now, reader);
+            let values: [(&str, &dyn std::fmt::Display); 3] =
+                [("queue", &queue), ("since", &since), ("n", &n)];
+            Block::Text(vec![Span::new(text(reader.lang, "status.paused", &values), Tone::Warn)])
+        };
+        waiting.into_iter().map(line).collect()
     }
 
     fn verdict(&self, reader: Reader) -> Span {
+        if self.store_missing {
+            return Span::new(say(reader.lang, "status.no-store"), Tone::Warn);
+        }
         match (self.dead_letter_queue, self.failed_events) {
             (0, 0) => Span::new(say(reader.lang, "status.healthy"), Tone::Good),
             (0, failed) => Span::new(text(reader.lang, "status.failures", &[("n", &failed)]), Tone::Warn),
@@ -275,6 +303,7 @@ impl Page for StatusView {
             let line = text(reader.lang, "status.stranded", &[("n", &stranded)]);
             blocks.push(Block::Text(vec![Span::new(line, Tone::Warn)]));
         }
+        blocks.extend(self.pauses(reader));
         let panel = |panel: Panel| vec![Block::Panel(panel)];
         if self.is_healthy() {
             blocks.extend(self.queues_panel(reader).map(Block::Panel));

@@ -389,6 +389,9 @@ impl<'a> Scanner<'a> {
     /// Everything that begins with an ASCII letter, digit or underscore.
     fn ascii(&mut self) {
         let ahead = self.ahead();
+        if let Some(bytes) = word::moment(ahead) {
+            return self.take(bytes, Token::Number);
+        }
         if let Some(bytes) = url::scheme_and_host(ahead) {
             let is_file = ahead.starts_with("file:") || ahead.starts_with("unix:");
             self.take(bytes, Token::Url);

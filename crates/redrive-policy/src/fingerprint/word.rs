@@ -139,6 +139,35 @@ fn is_region(word: &str) -> bool {
         && word.split('-').next_back().is_some_and(|last| last.starts_with(|c: char| c.is_ascii_digit()))
 }
 
+/// A date and a time of day as RFC 3339 writes them, with whatever may stand behind: `2026-11-15T10:53:00.5+09:00`.
+pub(super) fn moment(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let digits = |from: usize, many: usize| {
+        bytes.get(from..from + many).is_some_and(|some| some.iter().all(u8::is_ascii_digit))
+    };
+    let is = |at: usize, one: &[u8]| bytes.get(at).is_some_and(|byte| one.contains(byte));
+    let date = digits(0, 4) && is(4, b"-") && digits(5, 2) && is(7, b"-") && digits(8, 2);
+    let clock = is(10, b"Tt_ ") && digits(11, 2) && is(13, b":") && digits(14, 2);
+    if !(date && clock) {
+        return None;
+    }
+    let mut end = 16;
+    if is(end, b":") && digits(end + 1, 2) {
+        end += 3;
+        if is(end, b".,") && digits(end + 1, 1) {
+            end += 1 + bytes[end + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        }
+    }
+    if is(end, b"Zz") {
+        end += 1;
+    } else if is(end, b"+-") && digits(end + 1, 2) {
+        end += 3;
+        end += usize::from(is(end, b":") && digits(end + 1, 2));
+        end += if digits(end, 2) { 2 } else { 0 };
+    }
+    Some(end)
+}
+
 /// A token in base64, or the like: long, with a sign of it. Gives its length.
 pub(super) fn blob(text: &str) -> Option<usize> {
     let end = run(text, |c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '_' | '-' | '.'));

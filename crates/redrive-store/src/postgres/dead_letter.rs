@@ -70,6 +70,7 @@ pub(super) struct Taken {
     caller_id: Option<String>,
     rank: i64,
     fingerprint: String,
+    deadline: Option<i64>,
 }
 
 /// Takes letters off the pile, the lowest number first, each of which changes its group so. What becomes of their jobs is the
@@ -99,6 +100,7 @@ pub(super) async fn take(
             caller_id: column(&row, 7)?,
             rank: column(&row, 8)?,
             fingerprint,
+            deadline: column(&row, 10)?,
         });
     }
     taken.sort_unstable_by_key(|taken| taken.job);
@@ -138,6 +140,11 @@ pub(super) async fn put_back(
         outcome.iter().filter(|(_, what)| **what == Redriven::Ready).map(|(id, _)| id.0).collect();
     let taken = take(tx, now, &chosen, GroupCounts::REDRIVEN).await?;
     exactly(chosen.len() as u64, taken.len() as u64)?;
+    let is_late = |taken: &&Taken| taken.deadline.is_some_and(|deadline| deadline <= now.millis());
+    let late: Vec<i64> = taken.iter().filter(is_late).map(|taken| taken.job.0).collect();
+    if !late.is_empty() {
+        tx.line.run(sql!("job_deadline_renew"), args![late, now.millis()]).await?;
+    }
     let mut back = Back::default();
     for taken in taken {
         let row = EventRow {

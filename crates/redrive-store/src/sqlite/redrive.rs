@@ -53,9 +53,9 @@ fn redrive_one(
     let ends = batch.first(sql!("job_read_ends"), [id.0], |row| {
         let key: Option<String> = row.get(1)?;
         let (queue_id, rank, source_id): (i64, i64, i64) = (row.get(2)?, row.get(3)?, row.get(5)?);
-        Ok((row.get::<_, Option<String>>(0)?, key, queue_id, rank, source_id))
+        Ok((row.get::<_, Option<String>>(0)?, key, queue_id, rank, source_id, row.get::<_, Option<i64>>(6)?))
     })?;
-    let Some((caller_id, unique_key, queue_id, rank, source_id)) = ends else {
+    let Some((caller_id, unique_key, queue_id, rank, source_id, deadline)) = ends else {
         return Err(Trouble::Corrupt(format!("there is a letter of {id}, but no such job")).into());
     };
     if let Some(key) = &unique_key {
@@ -99,6 +99,9 @@ fn redrive_one(
             wish.run.map(|run| run.0)
         ],
     )?;
+    if deadline.is_some_and(|deadline| deadline <= now.millis()) {
+        batch.run(sql!("job_deadline_renew"), params![id.0, now.millis()])?;
+    }
     if let (Some(run), Some(step)) = (wish.run, wish.judged_in) {
         batch.run(sql!("item_insert"), params![run.0, id.0, step])?;
     }

@@ -92,6 +92,7 @@ macro_rules! suite {
             ]);
             suite!(@ $back_end redrive [
                 a_fresh_budget_and_the_old_story, redriven_inline_work_is_everybodys, only_letters_go_back, twice_in_a_row, a_job_that_was_run_now,
+                a_deadline_that_passed_is_renewed,
             ]);
             suite!(@ $back_end redrive_runs [
                 a_run_is_read_back, a_step_counts_for_who_knows_the_version, a_race_has_one_winner,

@@ -87,7 +87,7 @@ pub(crate) async fn a_redrive_is_counted_to_its_end(given: &Given) {
     }
     after.retain(|_, n| *n != 0);
     let expected = BTreeMap::from([
-        (Metric::Redriven, 1),
+        (Metric::Redriven, 2),
         (Metric::ManualRetries, 1),
         (Metric::Succeeded, 1),
         (Metric::Recovered, 1),

@@ -102,3 +102,16 @@ pub(crate) async fn redriven_inline_work_is_everybodys(given: &Given) {
     assert!(!seized[0].leased.job.inline);
     hand.done(at(40_000), seized[0].leased.token, success()).await;
 }
+
+/// R-D8: a fresh budget has as much time as the first one had; a deadline that has not come stays.
+pub(crate) async fn a_deadline_that_passed_is_renewed(given: &Given) {
+    let hand = Hand(&*given.store);
+    let worker = hand.worker().await;
+    let late = NewJob { deadline_at: Some(at(30)), ..job("a") };
+    let in_time = NewJob { deadline_at: Some(at(900)), ..job("a") };
+    let late = hand.letter(at(0), worker, late, Cause::Network).await;
+    let in_time = hand.letter(at(0), worker, in_time, Cause::Network).await;
+    given.store.redrive(at(100), vec![late, in_time], "redriven").await.unwrap();
+    let deadline = async |id| hand.record(id).await.job.unwrap().deadline_at;
+    assert_eq!((deadline(late).await, deadline(in_time).await), (Some(at(130)), Some(at(900))));
+}

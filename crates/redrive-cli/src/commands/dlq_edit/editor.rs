@@ -61,6 +61,10 @@ impl Scratch {
 
     /// What is in the file now; some editors have put another in its place.
     pub(super) fn read(&self) -> Result<Vec<u8>, Trouble> {
+        // Reading a pipe would wait for ever, and a folder is no text.
+        if !fs::metadata(&self.file).is_ok_and(|file| file.is_file()) {
+            return Err(Trouble::Desk(DeskTrouble::FileGone));
+        }
         fs::read(&self.file).map_err(|source| Trouble::Unreadable { path: self.file.clone(), source })
     }
 

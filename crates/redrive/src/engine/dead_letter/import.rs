@@ -210,14 +210,22 @@ fn read(
     };
     let id = fields.text("id")?.and_then(|id| id.parse::<JobId>().ok());
     let mut letter = letter(&mut fields, kind, payload, classifier)?;
-    if let Some(store_id) = &store_id {
+    let key = letter.job.idempotency_key.clone().unwrap_or_default();
+    let first_job = JobId::of_idempotency_key(&key);
+    if first_job.is_some() {
+        // A key that a store has made names one job, through however many stores it has gone since.
+        letter.event_id = format!("job-{key}");
+    } else if let Some(store_id) = &store_id {
         // Two of our stores may have made the same id in the same second.
         letter.event_id = format!("{}-{store_id}", letter.event_id);
     }
     check_name("event_id", &letter.event_id)?;
     letter.job.validate().map_err(|error| error.to_string())?;
     let letter = Box::new(letter);
-    Ok(match id.filter(|_| store_id.as_deref() == Some(own_id)) {
+    let own = u64::from_str_radix(own_id, 16).unwrap_or_default();
+    // It may have been here first, and come back by way of another store.
+    let returned = first_job.filter(|job| job.idempotency_key(own) == key);
+    Ok(match id.filter(|_| store_id.as_deref() == Some(own_id)).or(returned) {
         Some(id) => Found::Own(id, letter),
         None => Found::Letter(letter),
     })
@@ -452,6 +460,15 @@ mod tests {
             )
         };
         assert!(matches!(found(&line("00000000000000aa")), Ok(Found::Own(JobId(3), _))));
+        // By way of another store, where it has another number.
+        let key = JobId(5).idempotency_key(0xaa);
+        let by_way = line("00000000000000bb")
+            .replace(r#""cause":"#, &format!(r#""job":{{"idempotency_key":"{key}"}},"cause":"#));
+        assert!(matches!(found(&by_way), Ok(Found::Own(JobId(5), _))));
+        let key = JobId(5).idempotency_key(0xcc);
+        let third = line("00000000000000bb")
+            .replace(r#""cause":"#, &format!(r#""job":{{"idempotency_key":"{key}"}},"cause":"#));
+        assert_eq!(letter_of(&third).event_id, format!("job-{key}"));
         let bare = |store: &str| line(store).replace("payload_text", "nothing");
         assert!(matches!(found(&bare("00000000000000aa")), Ok(Found::OwnEvent)));
         match found(&bare("00000000000000bb")) {

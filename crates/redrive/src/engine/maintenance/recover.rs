@@ -17,6 +17,8 @@ use crate::engine::{Engine, EngineError, RuleProblem};
 const REMEMBERED: u32 = 500;
 /// How many letters are looked at to report what stays.
 const REPORTED: u32 = 1_000;
+/// No rule begins sooner after its last redrive.
+const LEAST_WAIT: Duration = Duration::from_secs(10);
 /// A rule whose canary failed waits twice as long as before, up to so many times its usual time.
 const MOST_DOUBLINGS: u32 = 5;
 
@@ -95,7 +97,7 @@ fn is_due<'a>(engine: &Engine, rule: &Rule, runs: &mut impl Iterator<Item = &'a 
         let before = runs.take_while(|run| run.state == RunState::Stopped).take(MOST_DOUBLINGS as usize);
         stopped += u32::try_from(before.count()).unwrap_or(MOST_DOUBLINGS);
     }
-    let wait = rule.every.saturating_mul(1 << stopped.min(MOST_DOUBLINGS));
+    let wait = rule.every.max(LEAST_WAIT).saturating_mul(1 << stopped.min(MOST_DOUBLINGS));
     last.ended_at.unwrap_or(last.created_at).after(wait) <= engine.now()
 }
 

@@ -179,7 +179,9 @@ impl Engine {
         };
         let most = u32::try_from(most).unwrap_or(u32::MAX);
         let found = self.store().letter_heads(filter, most, LOOK_AT).await?;
-        progress.place = found.next.or_else(|| found.heads.last().map(|head| (head.died_at, head.id)));
+        // Where nothing was found the place stays: another step does not begin anew.
+        let looked_up_to = found.next.or_else(|| found.heads.last().map(|head| (head.died_at, head.id)));
+        progress.place = looked_up_to.or(progress.place);
         Ok((found.heads.iter().map(|head| head.id).collect(), found.next.is_none()))
     }
 

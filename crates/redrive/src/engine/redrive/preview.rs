@@ -78,8 +78,8 @@ impl Engine {
             })
             .collect();
         let would = self.would(&heads).await?;
-        heads.truncate(SHOWN);
         let count = matching.min(request.limit.unwrap_or(u64::MAX));
+        heads.truncate(SHOWN.min(usize::try_from(count).unwrap_or(SHOWN)));
         Ok(RedrivePreview { matching, count, sample: heads, would, nobody_takes, paused })
     }
 

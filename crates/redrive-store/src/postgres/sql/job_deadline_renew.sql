@@ -1,0 +1,2 @@
+-- A fresh budget has as much time as the first one had.
+UPDATE redrive.job SET deadline_at = $2 + (deadline_at - enqueued_at) WHERE id = ANY ($1) AND deadline_at <= $2
