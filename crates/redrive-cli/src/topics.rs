@@ -121,7 +121,7 @@ mod tests {
     fn typed(markdown: &str) -> Vec<String> {
         let quoted = markdown.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
         let lines =
-            markdown.lines().map(str::trim).filter(|line| line.contains("redrive ") && !line.contains('`'));
+            markdown.lines().map(str::trim).filter(|line| !line.starts_with('|') && !line.contains('`'));
         let begins = |text: &&str| text.starts_with("redrive ") || text.contains("| redrive ");
         quoted.chain(lines).filter(begins).map(ToOwned::to_owned).collect()
     }
