@@ -20,6 +20,7 @@ const VIEWS: &[(&str, &str)] = &[
     ("retry_candidates", "retry-candidates"),
     ("detail", "detail job_1"),
     ("trace", "trace job_1"),
+    ("redrive_preview", "redrive --all --canary --dry-run"),
 ];
 
 /// The form, its flags, and how wide the terminal is, if it is one.
@@ -50,6 +51,39 @@ fn every_view_in_every_form() {
         }
         insta::assert_snapshot!(*name, timeless(&store.anonymous(&page)));
     }
+}
+
+/// R-C2: redrives while they wait for their first attempts, and the list of them.
+#[test]
+fn redrives_in_every_form() {
+    let store = seeded();
+    for command in ["redrive --where queue=billing --canary --yes --detach", "redrive --all --yes --quiet"] {
+        let ran = line(&format!("{command} {}", store.flags())).run();
+        assert_eq!(ran.code, 0, "{ran}");
+    }
+    for (name, command) in
+        [("redrive_runs", "redrive --runs"), ("redrive_cancelled", "redrive --cancel redrive_1")]
+    {
+        let mut page = String::new();
+        for (form, flags, width) in FORMS {
+            let mut asked = line(&format!("{command} {flags} {}", store.flags()));
+            if let Some(width) = width {
+                asked = asked.on_a_terminal().env("REDRIVE_WIDTH", &width.to_string());
+            }
+            page.push_str(&format!("===== {form}: redrive {command}\n{}\n", asked.run()));
+        }
+        // How long ago it began is told by the clock on the wall.
+        let page: String = page.lines().map(|line| format!("{}\n", without_ages(line))).collect();
+        insta::assert_snapshot!(name, timeless(&store.anonymous(&page)));
+    }
+}
+
+/// The words of a line in which nothing tells how long ago something was; the store's past is long over.
+fn without_ages(line: &str) -> String {
+    let is_age =
+        |word: &str| word.ends_with(['s', 'm', 'h', 'd']) && word.starts_with(|c: char| c.is_ascii_digit());
+    let words: Vec<&str> = line.split_whitespace().filter(|word| !is_age(word)).collect();
+    words.join(" ")
 }
 
 /// R-C2: colour is added to what is drawn, and changes nothing else.

@@ -142,8 +142,12 @@ impl Story {
                 self.fact(at, Did::Cancelled);
                 self.is_over = true;
             }
+            // What was tried before is not known here: with its fresh budget this is where the job begins.
+            _ if put_back && first => {
+                self.is_whole = true;
+                self.due_at = Some(at);
+            }
             _ if put_back => {
-                self.is_whole |= first;
                 self.fact(at, Did::PutBack);
                 self.run += 1;
                 self.due_at = Some(at);
