@@ -32,8 +32,22 @@ impl Seeded {
 
     /// A text in which its folder has no name.
     pub fn anonymous(&self, text: &str) -> String {
-        text.replace(&self.folder.path().display().to_string(), "[DIR]")
+        let text = text.replace(&self.folder.path().display().to_string(), "[DIR]");
+        // The number of the store, and when a redrive really began and ended.
+        let text = hidden(&text, "\"session_id\":\"", "[STORE]");
+        hidden(&hidden(&text, "\"created_at\":\"202", "[NOW]"), "\"ended_at\":\"202", "[NOW]")
     }
+}
+
+/// The text with another value wherever one begins like that.
+fn hidden(text: &str, before: &str, instead: &str) -> String {
+    let mut parts = text.split(before);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    let key = before.trim_end_matches(|c: char| c.is_ascii_digit());
+    for part in parts {
+        out.extend([key, instead, part.find('"').map_or("", |end| &part[end..])]);
+    }
+    out
 }
 
 /// Makes it.
