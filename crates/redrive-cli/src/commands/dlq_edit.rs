@@ -46,7 +46,13 @@ pub(super) fn run(args: &EditArgs, stage: &mut Stage<'_>) -> Result<Exit, Troubl
     }
     let (old, file) = to_be_typed(&letter, stage)?;
     match typed(&old, &file, &letter, stage).and_then(|new| match new {
-        Some(new) => finish(args, &letter, edits, new, &opened, &engine, stage),
+        Some(new) => {
+            let text = file.take()?;
+            finish(args, &letter, edits, new, &opened, &engine, stage).or_else(|trouble| {
+                file.restore(&text)?;
+                Err(trouble)
+            })
+        }
         None => unchanged(&letter, stage),
     }) {
         Ok(exit) => Ok(exit),

@@ -10,8 +10,8 @@ use std::time::Duration;
 use redrive::engine::{Engine, ManualClock, Named};
 use redrive_policy::Config;
 use redrive_store::{
-    Event, Group, JobRecord, KeyRing, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, StoreError,
-    Timestamp, Trouble as StoreTrouble,
+    Event, EventFilter, Group, JobRecord, KeyRing, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store,
+    StoreError, Timestamp, Trouble as StoreTrouble,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -187,8 +187,18 @@ impl Opened {
 
     /// A job's own events, the oldest first.
     pub(super) fn story(&self, record: &JobRecord) -> Result<Vec<Event>, Trouble> {
-        let events = self.wait(self.store.causality(record.event, STORY_EVENTS))?;
+        let mut events = self.wait(self.store.causality(record.event, STORY_EVENTS))?;
         // What led to the job belongs to other stories.
-        Ok(events.into_iter().filter(|event| event.job == Some(record.id)).collect())
+        events.retain(|event| event.job == Some(record.id));
+        // That somebody has mended its payload stands beside the story, and explains what follows.
+        let edits = EventFilter {
+            job: Some(record.id),
+            types: vec!["payload_edited".to_owned()],
+            ..EventFilter::default()
+        };
+        events.extend(self.wait(self.store.events(edits, STORY_EVENTS))?);
+        events.sort_by_key(|event| event.seq);
+        events.dedup_by_key(|event| event.seq);
+        Ok(events)
     }
 }

@@ -6,6 +6,7 @@ use redrive_store::Timestamp;
 use super::{opened, shown};
 use crate::args::QueueCommand;
 use crate::escape::beginning;
+use crate::text::text;
 use crate::trouble::{DeskTrouble, Trouble};
 use crate::view::queue::{QueueChangedView, QueueItem, QueuesView};
 use crate::{Exit, Stage};
@@ -32,8 +33,11 @@ fn list(stage: &mut Stage<'_>) -> Result<QueuesView, Trouble> {
 }
 
 /// Makes the store when there is none: a queue may be stopped before anything is in it.
-fn pause(queue: String, why: Option<&str>, stage: &Stage<'_>) -> Result<QueueChangedView, Trouble> {
+fn pause(queue: String, why: Option<&str>, stage: &mut Stage<'_>) -> Result<QueueChangedView, Trouble> {
     let opened = opened::to_write(stage)?;
+    if !opened.wait(opened.store.queues())?.iter().any(|known| known.name == queue) {
+        stage.talk.note(&text(stage.settings.lang, "queue.new", &[("queue", &queue)]));
+    }
     let why = why.map(|why| beginning(&redact(why), WHY_CHARS));
     let changed = opened.wait(opened.store.pause_queue(opened.now, queue.clone(), why))?;
     opened.wait(opened.store.close())?;

@@ -97,7 +97,7 @@ impl Drawn {
         self.last = Some(Instant::now());
         let line = RunLine::new(&turn.run, turn.tally);
         let full = turn.run.moved.saturating_mul(WIDTH).checked_div(turn.run.plan.total).unwrap_or(WIDTH);
-        let bar: String = (0..WIDTH).map(|at| if at < full { '█' } else { '░' }).collect();
+        let bar: String = (0..WIDTH).map(|at| if at < full { '━' } else { '─' }).collect();
         let moved = turn.run.moved.saturating_sub(moved_before);
         let per_second = moved as f64 / self.began.elapsed().as_secs_f64().max(0.001);
         let lang = stage.settings.lang;

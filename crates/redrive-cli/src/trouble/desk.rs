@@ -84,7 +84,6 @@ impl DeskTrouble {
             DeskTrouble::EditorFailed { editor, code } => {
                 text(lang, &key, &[("editor", editor), ("code", code)])
             }
-            DeskTrouble::FileGone => say(lang, &key),
             DeskTrouble::EditorKilled { editor, signal } => {
                 text(lang, &key, &[("editor", editor), ("signal", signal)])
             }
@@ -98,7 +97,7 @@ impl DeskTrouble {
                 text(lang, &format!("trouble.desk.path.{why}"), &values)
             }
             DeskTrouble::BadForKind { kind, why } => text(lang, &key, &[("kind", kind), ("why", why)]),
-            DeskTrouble::NoEditor | DeskTrouble::Kept { .. } => say(lang, &key),
+            DeskTrouble::NoEditor | DeskTrouble::FileGone | DeskTrouble::Kept { .. } => say(lang, &key),
         }
     }
 

@@ -168,6 +168,7 @@ impl RedriveRunView {
 impl Page for RedriveRunView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
         let (run, lang) = (&self.run, reader.lang);
+        let took = if run.state == "running" { "redrive.takes" } else { "redrive.took" };
         let mut blocks = vec![
             Block::Progress(Progress {
                 label: run.id.clone(),
@@ -177,10 +178,7 @@ impl Page for RedriveRunView {
                 note: run.tally(lang).unwrap_or_default(),
             }),
             Block::Text(vec![Span::new(run.ending(lang), run.tone())]),
-            Block::Text(vec![Span::new(
-                text(lang, "redrive.took", &[("takes", &run.takes(lang))]),
-                Tone::Dim,
-            )]),
+            Block::Text(vec![Span::new(text(lang, took, &[("takes", &run.takes(lang))]), Tone::Dim)]),
         ];
         let next = match (run.state, &run.why) {
             ("running", _) => Some(text(lang, "redrive.next-running", &[("id", &run.id)])),

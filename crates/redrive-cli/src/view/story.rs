@@ -368,9 +368,10 @@ impl Teller<'_> {
             self.day = day;
         }
         self.begun = number_in(event).unwrap_or(self.begun + u64::from(event.status == EventStatus::Running));
-        let number = match self.is_back {
-            true => text(lang, "story.after-redrive", &[("n", &self.begun)]),
-            false => self.begun.to_string(),
+        let number = if self.is_back {
+            text(lang, "story.after-redrive", &[("n", &self.begun)])
+        } else {
+            self.begun.to_string()
         };
         let n: (&str, &dyn std::fmt::Display) = ("n", &number);
         let took = rough(Duration::from_millis(event.latency_ms.unwrap_or_default()));

@@ -33,9 +33,21 @@ impl Seeded {
     /// A text in which its folder has no name.
     pub fn anonymous(&self, text: &str) -> String {
         let text = text.replace(&self.folder.path().display().to_string(), "[DIR]");
-        // The number of a store is its own, and a redrive goes by the clock on the wall.
-        ["session_id", "created_at", "ended_at"].iter().fold(text, |text, field| blanked(&text, field))
+        // The number of the store, and when a redrive really began and ended.
+        let text = hidden(&text, "\"session_id\":\"", "[STORE]");
+        hidden(&hidden(&text, "\"created_at\":\"202", "[NOW]"), "\"ended_at\":\"202", "[NOW]")
     }
+}
+
+/// The text with another value wherever one begins like that.
+fn hidden(text: &str, before: &str, instead: &str) -> String {
+    let mut parts = text.split(before);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    let key = before.trim_end_matches(|c: char| c.is_ascii_digit());
+    for part in parts {
+        out.extend([key, instead, part.find('"').map_or("", |end| &part[end..])]);
+    }
+    out
 }
 
 /// Makes it.
@@ -222,17 +234,4 @@ pub fn payload(path: &Path, job: i64) -> String {
         let record = store.job(redrive_store::JobId(job)).await.expect("an answer").expect("a job");
         String::from_utf8(record.job.expect("unfinished").payload).expect("text")
     })
-}
-
-/// The text with the values of this JSON field taken out.
-fn blanked(text: &str, field: &str) -> String {
-    let begin = format!("\"{field}\":\"");
-    let mut parts = text.split(&begin);
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        out.push_str(&begin);
-        out.push('…');
-        out.push_str(part.find('"').map_or(part, |end| &part[end..]));
-    }
-    out
 }

@@ -68,6 +68,21 @@ impl Scratch {
         fs::read(&self.file).map_err(|source| Trouble::Unreadable { path: self.file.clone(), source })
     }
 
+    /// Takes the text off the disk: while a question waits for its answer nothing lies there in clear.
+    pub(super) fn take(&self) -> Result<Vec<u8>, Trouble> {
+        let bytes = self.read()?;
+        fs::remove_file(&self.file)
+            .map_err(|source| Trouble::Unwritable { path: self.file.clone(), source })?;
+        Ok(bytes)
+    }
+
+    /// Puts it back.
+    pub(super) fn restore(&self, bytes: &[u8]) -> Result<(), Trouble> {
+        let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.file);
+        let written = new.and_then(|mut file| file.write_all(bytes));
+        written.map_err(|source| Trouble::Unwritable { path: self.file.clone(), source })
+    }
+
     /// It stays, for the person to find.
     pub(super) fn keep(mut self) -> PathBuf {
         self.kept = true;
