@@ -23,6 +23,8 @@ pub(crate) struct Known {
     pub(crate) rank: i32,
     pub(crate) key: Option<u8>,
     pub(crate) deadline: Option<i64>,
+    /// How long after its coming that was.
+    pub(crate) allowed: Option<i64>,
     pub(crate) place: Place,
     pub(crate) fence: i64,
     pub(crate) attempts: u32,

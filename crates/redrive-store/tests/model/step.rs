@@ -158,6 +158,7 @@ async fn enqueue(
         rank: *priority,
         key: *key,
         deadline: deadline.map(|deadline| now + deadline),
+        allowed: *deadline,
         place: Place::Ready { run_at: now + delay, held_for },
         fence: 0,
         attempts: 0,
@@ -480,6 +481,10 @@ async fn redrive(store: &dyn Store, model: &mut Reference, id: JobId, reached: &
     (known.attempts, known.retries, known.crashes) = (0, 0, 0);
     (known.hint, known.delay) = (None, None);
     known.redrives += 1;
+    // A deadline that has passed is renewed.
+    if known.deadline.is_some_and(|deadline| deadline <= now) {
+        known.deadline = known.allowed.map(|allowed| now + allowed);
+    }
     model.tell(id, "redriven");
     reached.push("redriven");
     Ok(())

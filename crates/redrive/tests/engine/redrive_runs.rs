@@ -265,7 +265,7 @@ fn a_filter_and_a_limit_bound_a_run() {
         let which = Which::Where("cause=network".to_owned());
         let request = RedriveRequest { limit: Some(4), ..RedriveRequest::new(which) };
         let preview = place.engine.preview_redrive(&request).await.unwrap();
-        assert_eq!((preview.matching, preview.count, preview.sample.len()), (10, 4, 5));
+        assert_eq!((preview.matching, preview.count, preview.sample.len()), (10, 4, 4));
         assert_eq!(preview.nobody_takes, [("default".to_owned(), "call".to_owned())]);
         assert_eq!((preview.would[0].cause, preview.would[0].max_retries), (Cause::Network, 0));
         let id = place.engine.start_redrive(request).await.unwrap();
