@@ -73,7 +73,7 @@ fn redrives_in_every_form() {
             page.push_str(&format!("===== {form}: redrive {command}\n{}\n", asked.run()));
         }
         // How long ago it began is told by the clock on the wall.
-        let page: String = page.lines().map(|line| format!("{}\n", without_ages(line))).collect();
+        let page = page.lines().map(without_ages).collect::<Vec<_>>().join("\n");
         insta::assert_snapshot!(name, timeless(&store.anonymous(&page)));
     }
 }
