@@ -16,7 +16,8 @@ UPDATE store SET (next_job, next_event, events, failed_events) =
 
 INSERT INTO job
 SELECT id + t.jobs, lane_id, payload, enqueued_at / 10 + t.later, run_at / 10 + t.later, rank, source_id, event + t.events, policy,
-       overrides, caller_id || t.again, idempotency_key, unique_key, timeout_ms, deadline_at, origin, inline
+       overrides, iif(caller_id LIKE 'tenant-%', caller_id, caller_id || t.again), idempotency_key,
+       unique_key, timeout_ms, deadline_at, origin, inline
 FROM turn t CROSS JOIN small.job;
 INSERT INTO ready SELECT lane_id, rank, run_at / 10 + t.later, job_id + t.jobs FROM turn t CROSS JOIN small.ready;
 INSERT INTO progress (job_id, run_at, held_for, fence, attempts, retries, crashes, last_delay_ms, hint, redrives, event)
@@ -27,7 +28,8 @@ INSERT INTO dead_letter
     (job_id, lane_id, died_at, event, reason, cause, retryable, rule, fingerprint, error_type, error_message, attempts, retries,
      crashes, max_retries, fence, redrives, caller_id)
 SELECT job_id + t.jobs, lane_id, died_at / 10 + t.later, event + t.events, reason, cause, retryable, rule, fingerprint, error_type,
-       error_message, attempts, retries, crashes, max_retries, fence, redrives, caller_id || t.again
+       error_message, attempts, retries, crashes, max_retries, fence, redrives,
+       iif(caller_id LIKE 'tenant-%', caller_id, caller_id || t.again)
 FROM turn t CROSS JOIN small.dead_letter;
 INSERT INTO letter_report SELECT job_id + t.jobs, context, report FROM turn t CROSS JOIN small.letter_report;
 INSERT INTO letter_group
@@ -38,7 +40,8 @@ FROM small.letter_group;
 INSERT INTO ended SELECT job_id + t.jobs, event + t.events FROM turn t CROSS JOIN small.ended;
 INSERT INTO event
 SELECT seq + t.events, at / 10 + t.later, type_id, source_id, status, job_id + t.jobs, lane_id, parent + t.events, attempt, retries,
-       max_retries, latency_ms, exit_code, importance, hypothesis, caller_id || t.again, tags, imported_at, detail
+       max_retries, latency_ms, exit_code, importance, hypothesis,
+       iif(caller_id LIKE 'tenant-%', caller_id, caller_id || t.again), tags, imported_at, detail
 FROM turn t CROSS JOIN small.event;
 INSERT INTO hour_count
 SELECT (hour * 3600000 / 10 + t.later) / 3600000, lane_id, what, sum(n) FROM turn t CROSS JOIN small.hour_count GROUP BY 1, 2, 3;
