@@ -34,6 +34,7 @@ pub(crate) mod redrive_preview;
 pub(crate) mod redrive_run;
 pub(crate) mod redriven;
 pub(crate) mod rotated;
+mod sample;
 pub(crate) mod simulation;
 pub(crate) mod status;
 pub(crate) mod story;

@@ -1,11 +1,11 @@
 //! Letters that go for good: which they would be, and how many went.
 
-use redrive_policy::Cause;
 use redrive_store::{LetterHead, Timestamp};
 use serde::Serialize;
 
-use super::block::{Column, Listing, Panel};
-use super::{Block, Page, Reader, Span, Tone, moment};
+use super::block::Panel;
+use super::sample::{self, SampleLetter};
+use super::{Block, Page, Reader, Span, Tone};
 use crate::text::{say, text};
 
 /// JSON: `redrive/discarded.v1`.
@@ -26,16 +26,6 @@ pub(crate) struct DiscardedView {
     now: Timestamp,
 }
 
-#[derive(Debug, Serialize)]
-struct SampleLetter {
-    id: String,
-    queue: String,
-    kind: String,
-    cause: Cause,
-    died_at: Timestamp,
-    error_message: String,
-}
-
 impl DiscardedView {
     /// What would go.
     pub(crate) fn would(
@@ -44,21 +34,13 @@ impl DiscardedView {
         not_found: Vec<String>,
         now: Timestamp,
     ) -> Self {
-        let sample = sample.into_iter().map(|head| SampleLetter {
-            id: head.id.to_string(),
-            queue: head.queue,
-            kind: head.kind,
-            cause: head.cause,
-            died_at: head.died_at,
-            error_message: head.error_message,
-        });
         DiscardedView {
             schema: "redrive/discarded.v1",
             matching,
             discarded: 0,
             not_found,
             dry_run: true,
-            sample: sample.collect(),
+            sample: sample.into_iter().map(SampleLetter::from).collect(),
             now,
         }
     }
@@ -87,21 +69,7 @@ impl Page for DiscardedView {
             blocks.push(Block::Text(vec![Span::new(line, Tone::Strong)]));
             return blocks;
         }
-        let columns = vec![
-            Column::left(say(lang, "letter.id")),
-            Column::right(say(lang, "letter.when")).rank(1),
-            Column::left(say(lang, "letter.cause")),
-            Column::left(say(lang, "letter.error")).cut_to(20),
-        ];
-        let row = |letter: &SampleLetter| {
-            vec![
-                Span::new(letter.id.clone(), Tone::Strong),
-                Span::new(moment::when(letter.died_at, self.now, reader), Tone::Dim),
-                Span::new(letter.cause.name(), Tone::Bad),
-                Span::plain(letter.error_message.clone()),
-            ]
-        };
-        let mut body = vec![Block::Listing(Listing { columns, rows: self.sample.iter().map(row).collect() })];
+        let mut body = vec![Block::Listing(sample::listing(&self.sample, self.now, reader))];
         let shown = u64::try_from(self.sample.len()).unwrap_or(u64::MAX);
         if self.matching > shown {
             let more = text(lang, "discarded.and-more", &[("n", &(self.matching - shown))]);

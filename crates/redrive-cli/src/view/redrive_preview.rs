@@ -2,11 +2,12 @@
 
 use redrive::engine::RedrivePreview;
 use redrive_policy::Cause;
-use redrive_store::{LetterHead, Timestamp};
+use redrive_store::Timestamp;
 use serde::Serialize;
 
-use super::block::{Column, Listing, Panel};
-use super::{Block, Page, Reader, Span, Tone, moment};
+use super::block::Panel;
+use super::sample::{self, SampleLetter};
+use super::{Block, Page, Reader, Span, Tone};
 use crate::text::{say, text};
 
 /// JSON: `redrive/redrive_preview.v1`.
@@ -27,16 +28,6 @@ pub(crate) struct RedrivePreviewView {
 }
 
 #[derive(Debug, Serialize)]
-struct SampleLetter {
-    id: String,
-    queue: String,
-    kind: String,
-    cause: Cause,
-    died_at: Timestamp,
-    error_message: String,
-}
-
-#[derive(Debug, Serialize)]
 struct WouldLine {
     cause: Cause,
     policy: String,
@@ -51,21 +42,13 @@ struct Lane {
 
 impl RedrivePreviewView {
     pub(crate) fn new(preview: RedrivePreview, canary: bool, rate: Option<f64>, now: Timestamp) -> Self {
-        let sample = |head: LetterHead| SampleLetter {
-            id: head.id.to_string(),
-            queue: head.queue,
-            kind: head.kind,
-            cause: head.cause,
-            died_at: head.died_at,
-            error_message: head.error_message,
-        };
         RedrivePreviewView {
             schema: "redrive/redrive_preview.v1",
             matching: preview.matching,
             count: preview.count,
             canary,
             rate,
-            sample: preview.sample.into_iter().map(sample).collect(),
+            sample: preview.sample.into_iter().map(SampleLetter::from).collect(),
             would: preview
                 .would
                 .into_iter()
@@ -99,21 +82,7 @@ impl RedrivePreviewView {
 impl Page for RedrivePreviewView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
         let lang = reader.lang;
-        let columns = vec![
-            Column::left(say(lang, "letter.id")),
-            Column::right(say(lang, "letter.when")).rank(1),
-            Column::left(say(lang, "letter.cause")),
-            Column::left(say(lang, "letter.error")).cut_to(20),
-        ];
-        let row = |letter: &SampleLetter| {
-            vec![
-                Span::new(letter.id.clone(), Tone::Strong),
-                Span::new(moment::when(letter.died_at, self.now, reader), Tone::Dim),
-                Span::new(letter.cause.name(), Tone::Bad),
-                Span::plain(letter.error_message.clone()),
-            ]
-        };
-        let mut body = vec![Block::Listing(Listing { columns, rows: self.sample.iter().map(row).collect() })];
+        let mut body = vec![Block::Listing(sample::listing(&self.sample, self.now, reader))];
         for would in &self.would {
             let key = match would.max_retries {
                 0 => "redrive.would-not-retry",
