@@ -28,10 +28,12 @@ mod jitter;
 mod known_secrets;
 mod lang;
 mod nearest;
+pub mod plan;
 mod policy;
 mod presets;
 mod redact;
 mod retry_after;
+pub mod review;
 mod rng;
 pub mod simulate;
 

@@ -32,6 +32,7 @@ mod settle;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod status;
+mod task;
 mod time;
 #[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
 mod told;
@@ -71,6 +72,10 @@ pub use settle::{
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, Sqlite, SqliteOptions, enqueue_in};
 pub use status::{LaneCounts, StoreStatus};
+pub use task::{
+    Acknowledged, Begun, JobStanding, MAX_PLAN_BYTES, NewTask, Subtask, SubtaskState, Task, TaskEnd, TaskId,
+    TaskState, TaskStep, TaskStepped, Tasks,
+};
 pub use time::Timestamp;
 pub use worker::{Takes, WorkerPresence, Workers};
 
