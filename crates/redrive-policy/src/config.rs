@@ -27,6 +27,7 @@ mod problem;
 mod read_auto_redrive;
 mod read_backoff;
 mod read_policy;
+mod read_review;
 mod read_rules;
 mod schema;
 mod shape;
@@ -42,6 +43,7 @@ use crate::escalation::EscalateSettings;
 use crate::lang::Lang;
 use crate::policy::{Policy, PolicySpec};
 use crate::presets::PRESETS;
+use crate::review::ReviewPlan;
 use node::Node;
 use path::Path;
 use problem::Problems;
@@ -65,6 +67,8 @@ pub struct Config {
     pub auto_redrive: Vec<AutoRedrive>,
     /// How people are told.
     pub escalate: EscalateSettings,
+    /// What output has to be like where it is reviewed.
+    pub review: ReviewPlan,
     /// What the command line would otherwise be told each time.
     pub settings: Settings,
     /// What is odd without being wrong.
@@ -172,6 +176,7 @@ impl Config {
             recovery: read_recovery(node),
             auto_redrive: read_auto_redrive::read(node, &mut notes),
             escalate: read_escalate(node),
+            review: node.get("review").map(read_review::read).unwrap_or_default(),
             settings: Settings {
                 store: node.get("store").and_then(Node::text).map(str::to_owned),
                 key_file: node.get("key_file").and_then(Node::text).map(str::to_owned),
