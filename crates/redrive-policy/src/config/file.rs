@@ -26,9 +26,9 @@ const COUNT: Shape = Shape::Whole { min: 0, max: MAX_WHOLE };
 const ATTEMPTS: Shape = Shape::Whole { min: 1, max: MAX_WHOLE + 1 };
 #[allow(clippy::cast_possible_wrap)]
 const MILLIS: Shape = Shape::Whole { min: 0, max: MAX_DELAY_MS as i64 };
-const DURATION: Shape = Shape::Duration { max_ms: MAX_DELAY_MS };
-const WORDS: Shape = Shape::Text { max_chars: 10_000 };
-const NAME: Shape = Shape::Text { max_chars: 64 };
+pub(super) const DURATION: Shape = Shape::Duration { max_ms: MAX_DELAY_MS };
+pub(super) const WORDS: Shape = Shape::Text { max_chars: 10_000 };
+pub(super) const NAME: Shape = Shape::Text { max_chars: 64 };
 
 const KIND: Shape = Shape::Name(&[FailureType::NAMES, Cause::NAMES]);
 const KINDS: Shape = Shape::List { of: &KIND, min_len: 0 };
@@ -435,7 +435,7 @@ pub(super) const TASK: Table = Table {
     rules: &[],
 };
 
-const OVERRIDES: Table = Table {
+pub(super) const OVERRIDES: Table = Table {
     name: "overrides",
     about: "A part of a policy that beats the policy's own, those of single causes included.",
     fields: &[
