@@ -168,7 +168,7 @@ impl Config {
         match Node::parse(source, format) {
             Ok(Some(node)) => Config::read(&node, file),
             Ok(None) => Ok(Config::default()),
-            Err(problem) => Err(ConfigError { file: file.to_owned(), problems: vec![problem] }),
+            Err(problem) => Err(ConfigError { file: file.to_owned(), problems: vec![*problem] }),
         }
     }
 

@@ -50,7 +50,7 @@ impl Plan {
             Ok(Some(node)) => node,
             // Nothing at all is a table with nothing in it, whose fields are then missed by name.
             Ok(None) => Node::from_json(&serde_json::json!({})),
-            Err(problem) => return Err(failed(vec![problem])),
+            Err(problem) => return Err(failed(vec![*problem])),
         };
         let mut notes = Notes::default();
         let plan = read(&node, file, &mut notes);

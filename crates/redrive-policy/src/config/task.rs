@@ -50,7 +50,7 @@ impl TaskRetryOverride {
             Ok(Some(node)) => TaskRetryOverride::read(&node, file),
             // Nothing at all is a table with nothing in it, whose fields are then missed by name.
             Ok(None) => TaskRetryOverride::read(&Node::from_json(&serde_json::json!({})), file),
-            Err(problem) => Err(ConfigError { file: file.to_owned(), problems: vec![problem] }),
+            Err(problem) => Err(ConfigError { file: file.to_owned(), problems: vec![*problem] }),
         }
     }
 
