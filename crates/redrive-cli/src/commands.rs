@@ -18,6 +18,7 @@ mod dlq_groups;
 mod dlq_import;
 mod enqueue;
 mod escalated;
+mod escalations;
 mod events;
 mod explain;
 mod export;
@@ -189,6 +190,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             metrics::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
         }
         StoredCommand::Prometheus(args) => prometheus::run(&args, stage),
+        StoredCommand::Escalations { list, command } => escalations::run(list, command, stage),
     }
 }
 
