@@ -159,8 +159,8 @@ async fn a_store_of_the_second_schema_comes_through() {
     let begin = vec![(0, job("a"))];
     let step =
         TaskStep { task, version: 1, begin, mark: Vec::new(), progress: None, end: None, events: Vec::new() };
-    let begun = store.advance_task(at(9), step).await.unwrap().expect("the first step").jobs[0];
-    assert!(begun > before.redriven_and_running.job);
+    let first = store.advance_task(at(9), step).await.unwrap().expect("the first step").jobs[0];
+    assert!(first > before.redriven_and_running.job);
     Hand(&store).clean().await;
 }
 
