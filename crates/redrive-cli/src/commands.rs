@@ -46,6 +46,7 @@ mod status;
 mod store;
 mod store_copy;
 mod store_keys;
+mod task;
 mod told;
 mod trace;
 mod work;
@@ -184,6 +185,10 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             None => cancelled(stage),
         },
         StoredCommand::Queue { command } => queue::run(command, stage),
+        StoredCommand::Task { command } => match command {
+            None => help::show(&group("task"), stage),
+            Some(command) => task::run(command, stage),
+        },
         StoredCommand::Metrics(args) => {
             metrics::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
         }

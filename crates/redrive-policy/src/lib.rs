@@ -57,7 +57,7 @@ pub use escalation::{
 };
 pub use failure::{Code, Details, Failure, Report, RuleId, Verdict, Words};
 pub use fingerprint::{fingerprint, skeleton};
-pub use hint::Hint;
+pub use hint::{Hint, blamed_hint};
 pub use jitter::{Factor, Jitter};
 pub use known_secrets::{KnownSecrets, redact_json};
 pub use lang::{Catalog, Lang};

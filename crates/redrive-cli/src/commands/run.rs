@@ -163,7 +163,7 @@ async fn cancel(engine: &Engine, id: JobId, relay: &Relay) -> Result<(), EngineE
 
 /// One line between two attempts.
 fn between(attempt: &Told, stage: &mut Stage<'_>) {
-    let End::Retrying { failed, delay } = &attempt.end else { return };
+    let End::Retrying { failed, delay, .. } = &attempt.end else { return };
     let lang = stage.settings.lang;
     let next = attempt.attempt.saturating_add(1);
     let line = text(

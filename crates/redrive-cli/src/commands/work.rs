@@ -120,7 +120,7 @@ fn tell(attempt: &Told, stage: &mut Stage<'_>) {
         End::Succeeded { took, .. } => {
             text(lang, "work.succeeded", &[who[0], who[1], who[2], ("took", &rough(*took))])
         }
-        End::Retrying { failed, delay } => text(
+        End::Retrying { failed, delay, .. } => text(
             lang,
             "work.retrying",
             &[

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use redrive_policy::{AutoRedrive, Classifier, Config, EscalateSettings, Lang, Policy};
+use redrive_policy::{AutoRedrive, Classifier, Config, EscalateSettings, Lang, Policy, RecoverySettings};
 use redrive_store::{Sqlite, SqliteOptions, Store};
 
 use super::maintenance::ClockWatch;
@@ -41,6 +41,8 @@ pub struct EngineBuilder {
     seed: Option<u64>,
     retention: Retention,
     auto_redrive: Vec<AutoRedrive>,
+    #[cfg(feature = "snapshot")]
+    snapshots: Option<Arc<crate::Snapshots>>,
     lang: Option<Lang>,
 }
 
@@ -64,6 +66,8 @@ impl EngineBuilder {
             seed: None,
             retention: Retention::default(),
             auto_redrive: Vec::new(),
+            #[cfg(feature = "snapshot")]
+            snapshots: None,
             lang: None,
         }
     }
@@ -116,6 +120,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Where the files are kept that are put back when a command fails. Without it, such a command runs unprotected, and
+    /// an event says so.
+    #[cfg(feature = "snapshot")]
+    pub fn snapshots(mut self, snapshots: crate::Snapshots) -> EngineBuilder {
+        self.snapshots = Some(Arc::new(snapshots));
+        self
+    }
+
     /// The language that reports are written in; the configuration's, else English.
     pub fn lang(mut self, lang: Lang) -> EngineBuilder {
         self.lang = Some(lang);
@@ -144,6 +156,9 @@ impl EngineBuilder {
             policies: RwLock::new(Arc::new(policies)),
             classifier: RwLock::new(Arc::new(classifier)),
             escalate: config.map_or_else(EscalateSettings::default, |config| config.escalate),
+            recovery: config.map_or_else(RecoverySettings::default, |config| config.recovery),
+            #[cfg(feature = "snapshot")]
+            snapshots: self.snapshots,
             lang: self.lang.or_else(|| config.and_then(|config| config.settings.lang)).unwrap_or_default(),
             seed: self.seed.map(AtomicU64::new),
             retention: self.retention,

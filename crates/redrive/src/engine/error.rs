@@ -46,6 +46,9 @@ pub enum EngineError {
         /// The most.
         most: usize,
     },
+    /// A task that nobody knows.
+    #[error("there is no {0}")]
+    UnknownTask(redrive_store::TaskId),
     /// A redrive that nobody knows.
     #[error("there is no {0}")]
     UnknownRun(redrive_store::RunId),
