@@ -17,6 +17,7 @@ mod dlq_export;
 mod dlq_groups;
 mod dlq_import;
 mod enqueue;
+mod escalated;
 mod events;
 mod explain;
 mod export;

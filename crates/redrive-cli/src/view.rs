@@ -25,6 +25,7 @@ pub(crate) mod failed;
 pub(crate) mod group;
 pub(crate) mod imported;
 pub(crate) mod letters_imported;
+mod level;
 pub(crate) mod metrics;
 pub(crate) mod moment;
 pub(crate) mod policy;

@@ -52,8 +52,8 @@ pub use decide::{
 };
 pub use duration::{BadDuration, human_duration, parse_duration};
 pub use escalation::{
-    DebugInfo, EscalateSettings, Escalation, EscalationReason, EscalationReport, FailureSummary, LastFailure,
-    MAX_LOG_LINES, ReasonType, RetryAttempt,
+    DebugInfo, EscalateSettings, Escalation, EscalationLevel, EscalationReason, EscalationReport,
+    FailureSummary, FatalError, LastFailure, MAX_LOG_LINES, ReasonType, RetryAttempt,
 };
 pub use failure::{Code, Details, Failure, Report, RuleId, Verdict, Words};
 pub use fingerprint::{fingerprint, skeleton};

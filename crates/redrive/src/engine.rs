@@ -13,6 +13,7 @@ mod context;
 mod dead_letter;
 mod enqueue;
 mod error;
+mod escalation;
 mod events;
 #[cfg(feature = "exec")]
 mod exec;
@@ -61,6 +62,7 @@ pub use context::Context;
 pub use dead_letter::{BadLine, Discard, JobSettings, LetterLine, LettersImported, Work};
 pub use enqueue::JobBuilder;
 pub use error::{EngineError, RuleProblem};
+pub use escalation::Escalated;
 pub use events::{Emit, EmitWithRetry, ImportOptions, Imported};
 #[cfg(feature = "exec")]
 pub use exec::CommandExecutor;
@@ -123,6 +125,7 @@ struct Shared {
     recovery: RecoverySettings,
     #[cfg(feature = "snapshot")]
     snapshots: Option<Arc<crate::Snapshots>>,
+    telling: escalation::Telling,
     lang: Lang,
     seed: Option<AtomicU64>,
     retention: Retention,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use redrive_policy::{AutoRedrive, Classifier, Config, EscalateSettings, Lang, Policy, RecoverySettings};
 use redrive_store::{Sqlite, SqliteOptions, Store};
 
+use super::escalation::{Escalated, Listener, Telling};
 use super::maintenance::ClockWatch;
 use super::maintenance::recover::Rule;
 use super::policies::Policies;
@@ -44,6 +45,7 @@ pub struct EngineBuilder {
     #[cfg(feature = "snapshot")]
     snapshots: Option<Arc<crate::Snapshots>>,
     lang: Option<Lang>,
+    listener: Option<Listener>,
 }
 
 struct StoreHandle(Arc<dyn Store>);
@@ -69,6 +71,7 @@ impl EngineBuilder {
             #[cfg(feature = "snapshot")]
             snapshots: None,
             lang: None,
+            listener: None,
         }
     }
 
@@ -134,6 +137,27 @@ impl EngineBuilder {
         self
     }
 
+    /// Who is told when something needs a person: a letter, or a task that cannot go on. It is durable by then, and told
+    /// once. With `escalate.notify_immediately` that is at once, else together, at most once a minute and at the end.
+    ///
+    /// ```
+    /// use redrive::engine::Engine;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let store = Engine::open_store(dir.path().join("redrive.db"))?;
+    /// let engine = Engine::builder(store).on_escalation(|told| {
+    ///     for escalated in told {
+    ///         eprintln!("{}", escalated.report.user_message);
+    ///     }
+    /// });
+    /// # drop(engine.build()?);
+    /// # Ok::<(), redrive::engine::EngineError>(())
+    /// ```
+    pub fn on_escalation(mut self, listener: impl Fn(&[Escalated]) + Send + Sync + 'static) -> EngineBuilder {
+        self.listener = Some(Listener(Box::new(listener)));
+        self
+    }
+
     /// The engine; an error for a default policy that nobody has defined, and for a rule that cannot be obeyed.
     pub fn build(self) -> Result<Engine, EngineError> {
         let config = self.config.as_ref();
@@ -149,16 +173,18 @@ impl EngineBuilder {
         let of_config = config.map(|config| config.auto_redrive.as_slice()).unwrap_or_default();
         let recovery_rules =
             of_config.iter().chain(&self.auto_redrive).map(Rule::new).collect::<Result<_, _>>()?;
+        let escalate = config.map_or_else(EscalateSettings::default, |config| config.escalate);
         Ok(Engine(Arc::new(Shared {
             clock_watch: Mutex::new(ClockWatch::new(&*self.clock)),
             store: self.store.0,
             clock: self.clock,
             policies: RwLock::new(Arc::new(policies)),
             classifier: RwLock::new(Arc::new(classifier)),
-            escalate: config.map_or_else(EscalateSettings::default, |config| config.escalate),
             recovery: config.map_or_else(RecoverySettings::default, |config| config.recovery),
             #[cfg(feature = "snapshot")]
             snapshots: self.snapshots,
+            escalate,
+            telling: Telling::new(self.listener, escalate.notify_immediately),
             lang: self.lang.or_else(|| config.and_then(|config| config.settings.lang)).unwrap_or_default(),
             seed: self.seed.map(AtomicU64::new),
             retention: self.retention,

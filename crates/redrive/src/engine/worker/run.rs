@@ -123,6 +123,7 @@ pub(super) async fn run(
     let ended = worker.engine.drive_beside(holder, run.work(receiver, shutdown)).await;
     let report = run.report;
     drop(run);
+    worker.engine.tell_the_rest();
     let store = worker.engine.store();
     if let Err(error) = store.unregister(worker.engine.now(), worker.id()).await {
         tracing::warn!(worker = %worker.id(), %error, "the worker could not sign off; its presence lapses by itself");
