@@ -23,6 +23,7 @@ mod duration;
 mod escalation;
 mod failure;
 mod fingerprint;
+pub mod graph;
 mod hint;
 mod jitter;
 mod known_secrets;
@@ -36,6 +37,7 @@ mod retry_after;
 pub mod review;
 mod rng;
 pub mod simulate;
+mod size;
 
 pub use backoff::{
     Backoff, Curve, DEFAULT_CAP, Delay, EXACT_STEPS, FALLBACK_DELAY, Multiplier, Strategy, SwitchStrategy,
@@ -43,8 +45,8 @@ pub use backoff::{
 pub use cause::{Cause, CauseSet, Class, ErrorCategory, FailureType, UnknownName};
 pub use classify::{Classifier, Explanation, RuleError, RuleSpec, TEXT_BOUND, UserRule};
 pub use config::{
-    AutoRedrive, Config, ConfigError, Expected, Format, Problem, ProblemKind, RecoverySettings, Settings,
-    TaskRetryOverride, ValueType, policy_from_json, policy_to_json,
+    AutoRedrive, Config, ConfigError, Expected, Format, Place, Problem, ProblemKind, RecoverySettings,
+    Settings, TaskRetryOverride, ValueType, policy_from_json, policy_to_json,
 };
 pub use decide::{
     Action, Decision, DecisionKind, DecisionRecord, DelaySource, History, Why, decide, describe_jitter,
@@ -70,3 +72,4 @@ pub use presets::{PRESETS, THROTTLING_CODES};
 pub use redact::{one_line, redact};
 pub use retry_after::parse_retry_after;
 pub use rng::Rng;
+pub use size::{BadSize, parse_size};

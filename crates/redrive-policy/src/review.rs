@@ -33,6 +33,11 @@ named_enum! {
     }
 }
 
+impl Criterion {
+    /// The criteria that a review judges by itself, without a command.
+    pub const OF_OUTPUT: &'static [&'static str] = &["Q1", "Q2", "Q3", "Q4", "Q5", "Q6"];
+}
+
 /// What an output has to be like, as a plan or the command line says it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default)]

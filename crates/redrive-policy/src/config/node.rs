@@ -35,7 +35,7 @@ pub(super) enum Value {
 
 impl Node {
     /// Reads a file. `Ok(None)` is a file with nothing in it.
-    pub(super) fn parse(source: &str, format: Format) -> Result<Option<Node>, Problem> {
+    pub(super) fn parse(source: &str, format: Format) -> Result<Option<Node>, Box<Problem>> {
         let source = source.strip_prefix('\u{feff}').unwrap_or(source);
         if source.trim().is_empty() {
             return Ok(None);
@@ -132,6 +132,25 @@ impl Node {
         }
     }
 
+    /// The value as JSON. A date is its text; a number beyond what JSON keeps exactly is a float.
+    pub(super) fn to_json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Null => serde_json::Value::Null,
+            Value::Bool(value) => (*value).into(),
+            Value::Whole(whole) => match (i64::try_from(*whole), u64::try_from(*whole)) {
+                (Ok(whole), _) => whole.into(),
+                (_, Ok(whole)) => whole.into(),
+                _ => self.number_value().into(),
+            },
+            Value::Float(float) => (*float).into(),
+            Value::Text(text) | Value::Date(text) => text.as_str().into(),
+            Value::List(items) => items.iter().map(Node::to_json).collect(),
+            Value::Table(fields) => {
+                fields.iter().map(|(name, field)| (name.clone(), field.to_json())).collect()
+            }
+        }
+    }
+
     #[allow(clippy::cast_precision_loss)]
     pub(super) fn number_value(&self) -> Option<f64> {
         match self.value {
@@ -142,14 +161,14 @@ impl Node {
     }
 }
 
-fn json_problem(error: &serde_json::Error) -> Problem {
+fn json_problem(error: &serde_json::Error) -> Box<Problem> {
     let text = error.to_string();
     // The place is said in the path, so the words need not repeat it.
     let detail = text.rsplit_once(" at line ").map_or(text.as_str(), |(detail, _)| detail);
     syntax(error.line(), error.column(), detail, Format::Json)
 }
 
-fn toml_problem(source: &str, error: &toml::de::Error) -> Problem {
+fn toml_problem(source: &str, error: &toml::de::Error) -> Box<Problem> {
     let start = error.span().map_or(0, |span| span.start.min(source.len()));
     let before = source.get(..start).unwrap_or_default();
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -157,13 +176,14 @@ fn toml_problem(source: &str, error: &toml::de::Error) -> Problem {
     syntax(line, before[line_start..].chars().count() + 1, error.message(), Format::Toml)
 }
 
-fn syntax(line: usize, column: usize, detail: &str, format: Format) -> Problem {
+fn syntax(line: usize, column: usize, detail: &str, format: Format) -> Box<Problem> {
     let detail = detail.trim().replace('\n', "; ");
-    Problem {
+    Box::new(Problem {
         path: format!("line {line}, column {column}"),
         kind: ProblemKind::Syntax { detail },
         expected: Expected::Syntax(format),
-    }
+        place: None,
+    })
 }
 
 fn from_table(table: &DeTable<'_>) -> Value {
