@@ -169,7 +169,7 @@ impl Engine {
     }
 
     /// What is done about snapshots and partial results.
-    pub fn recovery(&self) -> RecoverySettings {
+    pub fn recovery_settings(&self) -> RecoverySettings {
         self.0.recovery
     }
 

@@ -150,11 +150,8 @@ fn list(all: bool, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     };
     let tasks = opened.wait(opened.store.tasks(!all, None, LISTED))?;
     // Whoever has nothing under way wants to see what was last.
-    let tasks = if tasks.is_empty() && !all {
-        opened.wait(opened.store.tasks(false, None, LISTED))?
-    } else {
-        tasks
-    };
+    let tasks =
+        if tasks.is_empty() && !all { opened.wait(opened.store.tasks(false, None, LISTED))? } else { tasks };
     show(&TasksView::new(tasks), Exit::Done, stage)
 }
 

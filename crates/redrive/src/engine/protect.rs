@@ -16,7 +16,9 @@ use super::{Engine, Running};
 use crate::exec::Protected;
 use crate::outcome::{Evidence, Executed, Outcome};
 use crate::secrets::redact;
-use crate::snapshot::{RestoreOptions, Restored, Scope, SnapshotError, SnapshotId, SnapshotRequest, Snapshots};
+use crate::snapshot::{
+    RestoreOptions, Restored, Scope, SnapshotError, SnapshotId, SnapshotRequest, Snapshots,
+};
 
 /// How many names an event tells.
 const NAMES: usize = 1_000;
@@ -90,7 +92,7 @@ pub(super) async fn begin(running: &Running, protected: Option<&Protected>) -> R
     let request = request(engine, job, running.token.fence, protected, running);
     let now = engine.now();
     let (place, made) = (Arc::clone(&snapshots), request.id.clone());
-    match blocking(move || place.create(&request, now.as_millis())).await {
+    match blocking(move || place.create(&request, now.millis())).await {
         Ok(created) => {
             let id = made.unwrap_or(created.snapshot.id);
             Ok(Guard { kept: Some(Kept { snapshots, id }) })
@@ -158,7 +160,7 @@ impl Guard {
         let Some(Kept { snapshots, id }) = &self.kept else { return executed };
         if executed.outcome == Outcome::Succeeded {
             let (place, id) = (Arc::clone(snapshots), id.clone());
-            let now = running.engine().now().as_millis();
+            let now = running.engine().now().millis();
             if let Err(error) = blocking(move || place.mark_after(&id, now)).await {
                 // Undoing it later will take every difference for its own, or find that it cannot.
                 tracing::warn!(job = %running.job_id(), %error, "what a command has changed is not kept");
@@ -204,7 +206,7 @@ async fn restore(
 ) -> Result<PutBack, SnapshotError> {
     blocking(move || {
         let restored = snapshots.restore(&id, &RestoreOptions { scope, ..RestoreOptions::default() })?;
-        snapshots.mark_after(&id, now.as_millis())?;
+        snapshots.mark_after(&id, now.millis())?;
         Ok(PutBack::of(&restored))
     })
     .await

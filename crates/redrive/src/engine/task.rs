@@ -142,12 +142,7 @@ impl Engine {
     }
 
     /// Whoever moves a task on, in the name of this holder. Jobs that it begins are held for this worker, if there is one.
-    pub fn task_driver(
-        &self,
-        id: TaskId,
-        holder: i64,
-        held_for: Option<redrive_store::WorkerId>,
-    ) -> Driver {
+    pub fn task_driver(&self, id: TaskId, holder: i64, held_for: Option<redrive_store::WorkerId>) -> Driver {
         Driver::new(self.clone(), id, holder, held_for)
     }
 

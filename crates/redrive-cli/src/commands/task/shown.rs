@@ -63,11 +63,7 @@ impl<W: AsyncWrite + Unpin> Shown<W> {
 }
 
 impl<W: AsyncWrite + Unpin> AsyncWrite for Shown<W> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        chunk: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, chunk: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_out(cx))?;
         self.add(chunk);
         Poll::Ready(Ok(chunk.len()))

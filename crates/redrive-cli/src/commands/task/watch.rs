@@ -13,6 +13,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 
 use super::shown::Shown;
+use crate::Stage;
 use crate::commands::enqueue::{EXEC, HTTP};
 use crate::commands::signals::{SIGINT, Signals};
 use crate::commands::told::{End, Told};
@@ -20,7 +21,6 @@ use crate::text::{say, text};
 use crate::trouble::Trouble;
 use crate::view::moment::rough;
 use crate::view::task::TaskView;
-use crate::Stage;
 
 /// How much of a hint is shown.
 const HINT_LINES: usize = 12;
@@ -126,7 +126,10 @@ async fn drive(
 }
 
 /// Moves a task on until it is over, for somebody who does not watch. Whoever has it goes first.
-pub(super) async fn until_over(engine: &Engine, id: TaskId) -> Result<TaskState, redrive::engine::EngineError> {
+pub(super) async fn until_over(
+    engine: &Engine,
+    id: TaskId,
+) -> Result<TaskState, redrive::engine::EngineError> {
     let mut driver = engine.task_driver(id, i64::from(std::process::id()), None);
     let (sender, _news) = unbounded_channel();
     drive(&mut driver, &Notify::new(), &sender).await
@@ -229,7 +232,13 @@ pub(super) fn last_words(view: &TaskView, stage: &mut Stage<'_>) {
     let line = text(
         lang,
         &key,
-        &[("id", &view.id), ("name", &view.name), ("done", &view.done()), ("n", &view.total()), ("took", &took)],
+        &[
+            ("id", &view.id),
+            ("name", &view.name),
+            ("done", &view.done()),
+            ("n", &view.total()),
+            ("took", &took),
+        ],
     );
     stage.talk.narrate(&line);
     if let Some(message) = &view.message {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use redrive_policy::plan::{Front, Graph};
 use redrive_store::{
-    Begun, JobId, JobStanding, JobState, NewEvent, NewJob, Subtask, SubtaskState, Task, TaskEnd, TaskId, TaskState,
-    TaskStep, Timestamp, WorkerId,
+    Begun, JobId, JobStanding, JobState, NewEvent, NewJob, Subtask, SubtaskState, Task, TaskEnd, TaskId,
+    TaskState, TaskStep, Timestamp, WorkerId,
 };
 
 use super::begin::{self, overlap, roots};
@@ -253,7 +253,8 @@ impl Driver {
                 JobState::Ended => {}
             }
         }
-        let told = known.progress.told.iter().find(|(whom, _)| *whom == number).map(|(_, told)| told.as_str());
+        let told =
+            known.progress.told.iter().find(|(whom, _)| *whom == number).map(|(_, told)| told.as_str());
         let job = begin::job(self.id, &known.stored, number, told, self.held_for)?;
         draft.begin.push((number, job));
         Ok(true)
@@ -265,8 +266,7 @@ impl Driver {
             let running: Vec<u32> = known.running.keys().copied().collect();
             return self.stop(known, &running).await;
         }
-        draft.end =
-            Some(TaskEnd { state: TaskState::Cancelled, why: why.to_owned(), report: None });
+        draft.end = Some(TaskEnd { state: TaskState::Cancelled, why: why.to_owned(), report: None });
         Ok(())
     }
 
@@ -358,7 +358,9 @@ impl Known {
             let Some(known) = self.states.get_mut(one.number as usize) else { continue };
             *known = state;
             draft.mark.push((one.number, state));
-            draft.news.push(TaskNews::Over { subtask: subtask_id(task, &self.stored.plan, one.number), state });
+            draft
+                .news
+                .push(TaskNews::Over { subtask: subtask_id(task, &self.stored.plan, one.number), state });
             match state {
                 SubtaskState::Succeeded => self.front.succeeded(one.number),
                 // Whoever wanted it to end knows what to do next.

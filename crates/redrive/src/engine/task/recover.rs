@@ -52,7 +52,7 @@ impl Driver {
             failed: &at_fault,
             may_retry,
             fixed,
-            partial_commit_enabled: self.engine.recovery().partial_commit_enabled,
+            partial_commit_enabled: self.engine.recovery_settings().partial_commit_enabled,
         });
         let named = |numbers: &[u32]| known.names(self.id, numbers);
         draft.news.push(TaskNews::Recovering {
@@ -95,8 +95,7 @@ impl Driver {
             }
             RecoveryStrategy::Escalate => {
                 known.skip(self.id, &choice.skip, draft);
-                known.progress.stopping =
-                    Some(Stopping { failed, not_restored: None, rolled_back: false });
+                known.progress.stopping = Some(Stopping { failed, not_restored: None, rolled_back: false });
             }
         }
         Ok(())
@@ -195,7 +194,8 @@ impl Driver {
                     "final_status": "PARTIAL",
                 }),
             ));
-            let why = format!("{} failed for good; the rest is kept", known.names(self.id, &failed).join(", "));
+            let why =
+                format!("{} failed for good; the rest is kept", known.names(self.id, &failed).join(", "));
             let report = self.report(known, &failed, None).await?;
             draft.end = Some(TaskEnd { state: TaskState::Partial, why, report: Some(report) });
         } else if known.states.iter().all(|state| *state == SubtaskState::Succeeded) {

@@ -1,7 +1,7 @@
 //! A task as somebody sees it who looks at it: where each subtask stands, how often it was tried, and what went wrong.
 
 use redrive_policy::plan::Plan;
-use redrive_store::{Begun, DeadLetter, JobState, JobStanding, Subtask, SubtaskState, Task, TaskId};
+use redrive_store::{Begun, DeadLetter, JobStanding, JobState, Subtask, SubtaskState, Task, TaskId};
 
 use super::Stored;
 use crate::engine::{Engine, EngineError};
