@@ -27,7 +27,7 @@ mod maintenance;
 mod metrics;
 mod overrides;
 mod policies;
-#[cfg(all(feature = "snapshot", feature = "exec"))]
+#[cfg(feature = "snapshot")]
 mod protect;
 mod redrive;
 mod search;
@@ -124,7 +124,7 @@ struct Shared {
     escalate: EscalateSettings,
     recovery: RecoverySettings,
     #[cfg(feature = "snapshot")]
-    snapshots: Option<Arc<crate::Snapshots>>,
+    snapshots: Option<Arc<protect::SnapshotPlace>>,
     telling: escalation::Telling,
     lang: Lang,
     seed: Option<AtomicU64>,

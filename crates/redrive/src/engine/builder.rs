@@ -43,7 +43,7 @@ pub struct EngineBuilder {
     retention: Retention,
     auto_redrive: Vec<AutoRedrive>,
     #[cfg(feature = "snapshot")]
-    snapshots: Option<Arc<crate::Snapshots>>,
+    snapshots: Option<Arc<super::protect::SnapshotPlace>>,
     lang: Option<Lang>,
     listener: Option<Listener>,
 }
@@ -123,11 +123,12 @@ impl EngineBuilder {
         self
     }
 
-    /// Where the files are kept that are put back when a command fails. Without it, such a command runs unprotected, and
-    /// an event says so.
+    /// The folder in which files are kept that are put back when a command fails; it is made when the first one is. Never part
+    /// of a snapshot is what is listed beside it: a store's own files. Without such a folder a command runs unprotected,
+    /// and an event says so.
     #[cfg(feature = "snapshot")]
-    pub fn snapshots(mut self, snapshots: crate::Snapshots) -> EngineBuilder {
-        self.snapshots = Some(Arc::new(snapshots));
+    pub fn snapshots_in(mut self, dir: impl Into<std::path::PathBuf>, never: Vec<std::path::PathBuf>) -> EngineBuilder {
+        self.snapshots = Some(Arc::new(super::protect::SnapshotPlace::new(dir.into(), never)));
         self
     }
 

@@ -5,7 +5,7 @@
 //! snapshot that cannot be made is told and done without; files that cannot be put back are a person's to look at.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redrive_policy::{Cause, Verdict, one_line};
@@ -23,13 +23,38 @@ use crate::snapshot::{
 /// How many names an event tells.
 const NAMES: usize = 1_000;
 
+/// Where snapshots are kept; made and opened when the first one is wanted.
+#[derive(Debug)]
+pub(super) struct SnapshotPlace {
+    dir: PathBuf,
+    never: Vec<PathBuf>,
+    opened: Mutex<Option<Arc<Snapshots>>>,
+}
+
+impl SnapshotPlace {
+    pub(super) fn new(dir: PathBuf, never: Vec<PathBuf>) -> SnapshotPlace {
+        SnapshotPlace { dir, never, opened: Mutex::new(None) }
+    }
+
+    /// Opens it, once; restores that were cut short are finished by that. Blocks.
+    fn open(&self) -> Result<Arc<Snapshots>, SnapshotError> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(snapshots) = &*opened {
+            return Ok(Arc::clone(snapshots));
+        }
+        let snapshots = Arc::new(Snapshots::open(&self.dir)?.never_touching(self.never.iter().cloned()));
+        *opened = Some(Arc::clone(&snapshots));
+        Ok(snapshots)
+    }
+}
+
 /// What protects an attempt's files.
 pub(super) struct Guard {
     kept: Option<Kept>,
 }
 
 struct Kept {
-    snapshots: Arc<Snapshots>,
+    place: Arc<SnapshotPlace>,
     id: SnapshotId,
 }
 
@@ -47,7 +72,7 @@ impl PutBack {
             paths.iter().take(NAMES).map(|path| redact(&path.to_string_lossy())).collect()
         };
         PutBack {
-            snapshot_id: restored.id.to_string(),
+            snapshot_id: restored.snapshot_id.to_string(),
             restored_files: names(&restored.restored_files),
             deleted_files: names(&restored.deleted_files),
         }
@@ -74,15 +99,15 @@ pub(super) async fn begin(running: &Running, protected: Option<&Protected>) -> R
     let Some(protected) = protected.filter(|_| engine.0.recovery.enable_snapshots) else {
         return Ok(Guard { kept: None });
     };
-    let Some(snapshots) = engine.0.snapshots.clone() else {
+    let Some(place) = engine.0.snapshots.clone() else {
         engine.unprotected(running, "this worker has no place for snapshots").await;
         return Ok(Guard { kept: None });
     };
     let job = running.job_id();
     if running.attempt > 1 || running.crashes > 0 {
-        match newest(&snapshots, job).await {
+        match newest(&place, job).await {
             Ok(Some(id)) => {
-                let guard = Guard { kept: Some(Kept { snapshots, id }) };
+                let guard = Guard { kept: Some(Kept { place, id }) };
                 return guard.put_back(running).await.map(|()| guard);
             }
             Ok(None) => {}
@@ -91,12 +116,8 @@ pub(super) async fn begin(running: &Running, protected: Option<&Protected>) -> R
     }
     let request = request(engine, job, running.token.fence, protected, running);
     let now = engine.now();
-    let (place, made) = (Arc::clone(&snapshots), request.id.clone());
-    match blocking(move || place.create(&request, now.millis())).await {
-        Ok(created) => {
-            let id = made.unwrap_or(created.snapshot.id);
-            Ok(Guard { kept: Some(Kept { snapshots, id }) })
-        }
+    match at(&place, move |snapshots| snapshots.create(&request, now.millis())).await {
+        Ok(created) => Ok(Guard { kept: Some(Kept { place, id: created.snapshot.id }) }),
         // R-P14: warned of, and done without.
         Err(error) => {
             engine.unprotected(running, &error.to_string()).await;
@@ -115,11 +136,10 @@ fn request(
     let plan = &protected.plan;
     let mut request = SnapshotRequest {
         id: format!("{}{fence:010}", prefix(job)).parse().ok(),
-        roots: plan.roots.iter().map(|root| protected.base.join(root)).collect(),
         ignore: plan.ignore.clone(),
         task_id: running.job.caller_id.clone().or_else(|| Some(job.to_string())),
-        retention: Duration::from_hours(u64::from(engine.0.recovery.snapshot_retention_hours)),
-        ..SnapshotRequest::default()
+        keep_for: Duration::from_hours(u64::from(engine.0.recovery.snapshot_retention_hours)),
+        ..SnapshotRequest::of(plan.roots.iter().map(|root| protected.base.join(root)))
     };
     if let Some(max) = plan.max_bytes {
         request.limits.max_bytes = max;
@@ -136,17 +156,16 @@ fn prefix(job: JobId) -> String {
 }
 
 /// The snapshot of a job's latest life.
-async fn newest(snapshots: &Arc<Snapshots>, job: JobId) -> Result<Option<SnapshotId>, SnapshotError> {
-    let snapshots = Arc::clone(snapshots);
-    blocking(move || Ok(snapshots.ids_beginning(&prefix(job))?.into_iter().max())).await
+async fn newest(place: &Arc<SnapshotPlace>, job: JobId) -> Result<Option<SnapshotId>, SnapshotError> {
+    at(place, move |snapshots| Ok(snapshots.ids_beginning(&prefix(job))?.into_iter().max())).await
 }
 
 impl Guard {
     /// How many files the command has changed so far; nothing when nobody knows.
     pub(super) async fn changed(&self) -> Option<usize> {
-        let Kept { snapshots, id } = self.kept.as_ref()?;
-        let (snapshots, id) = (Arc::clone(snapshots), id.clone());
-        match blocking(move || snapshots.diff(&id)).await {
+        let Kept { place, id } = self.kept.as_ref()?;
+        let id = id.clone();
+        match at(place, move |snapshots| snapshots.diff(&id)).await {
             Ok(differences) => Some(differences.len()),
             Err(error) => {
                 tracing::warn!(%error, "what a command has changed is not known");
@@ -157,11 +176,10 @@ impl Guard {
 
     /// After an attempt: what it did is remembered as its own, or undone.
     pub(super) async fn over(self, running: &Running, executed: Executed) -> Executed {
-        let Some(Kept { snapshots, id }) = &self.kept else { return executed };
+        let Some(Kept { place, id }) = &self.kept else { return executed };
         if executed.outcome == Outcome::Succeeded {
-            let (place, id) = (Arc::clone(snapshots), id.clone());
-            let now = running.engine().now().millis();
-            if let Err(error) = blocking(move || place.mark_after(&id, now)).await {
+            let (id, now) = (id.clone(), running.engine().now().millis());
+            if let Err(error) = at(place, move |snapshots| snapshots.mark_after(&id, now)).await {
                 // Undoing it later will take every difference for its own, or find that it cannot.
                 tracing::warn!(job = %running.job_id(), %error, "what a command has changed is not kept");
             }
@@ -183,10 +201,9 @@ impl Guard {
 
     /// Puts the files back, and tells so if there was anything to put back.
     async fn put_back(&self, running: &Running) -> Result<(), Box<Executed>> {
-        let Some(Kept { snapshots, id }) = &self.kept else { return Ok(()) };
+        let Some(Kept { place, id }) = &self.kept else { return Ok(()) };
         let began = std::time::Instant::now();
-        let now = running.engine().now();
-        match restore(Arc::clone(snapshots), id.clone(), Scope::Everything, now).await {
+        match restore(place, id.clone(), Scope::Everything, running.engine().now()).await {
             Ok(put_back) if put_back.is_empty() => Ok(()),
             Ok(put_back) => {
                 running.engine().tell_put_back(running, &put_back).await;
@@ -199,13 +216,14 @@ impl Guard {
 
 /// Puts files back, and remembers that nothing of the work is left in them.
 async fn restore(
-    snapshots: Arc<Snapshots>,
+    place: &Arc<SnapshotPlace>,
     id: SnapshotId,
     scope: Scope,
     now: Timestamp,
 ) -> Result<PutBack, SnapshotError> {
-    blocking(move || {
-        let restored = snapshots.restore(&id, &RestoreOptions { scope, ..RestoreOptions::default() })?;
+    at(place, move |snapshots| {
+        let options = RestoreOptions { scope, ..RestoreOptions::default() };
+        let restored = snapshots.restore(&id, options, now.millis())?;
         snapshots.mark_after(&id, now.millis())?;
         Ok(PutBack::of(&restored))
     })
@@ -224,16 +242,27 @@ fn not_restored(error: &SnapshotError, elapsed: Duration) -> Box<Executed> {
 }
 
 impl Engine {
-    /// Puts back what the last life of a job has changed, where nobody else has changed it since. Nothing when it had no
-    /// snapshot.
+    /// Puts back what the last life of a job has changed, where nobody else has changed it since. Nothing when there was
+    /// nothing to put back, or snapshots are turned off.
     #[cfg(feature = "tasks")]
     pub(super) async fn undo_job(&self, job: JobId) -> Result<Option<PutBack>, SnapshotError> {
-        let Some(snapshots) = self.0.snapshots.clone().filter(|_| self.0.recovery.enable_snapshots) else {
+        let Some(place) = self.0.snapshots.as_ref().filter(|_| self.0.recovery.enable_snapshots) else {
             return Ok(None);
         };
-        let Some(id) = newest(&snapshots, job).await? else { return Ok(None) };
-        let put_back = restore(snapshots, id, Scope::OwnChanges, self.now()).await?;
+        let Some(id) = newest(place, job).await? else {
+            return Err(SnapshotError::NotFound { id: format!("{}0", prefix(job)).parse()? });
+        };
+        let put_back = restore(place, id, Scope::OwnChanges, self.now()).await?;
         Ok(Some(put_back).filter(|put_back| !put_back.is_empty()))
+    }
+
+    /// Finishes restores that were cut short, and lets go of snapshots whose time is over. Does nothing where there are none.
+    pub async fn tidy_snapshots(&self) -> Result<(), SnapshotError> {
+        let Some(place) = self.0.snapshots.as_ref().filter(|place| place.dir.is_dir()) else {
+            return Ok(());
+        };
+        let now = self.now().millis();
+        at(place, move |snapshots| snapshots.prune(now, None)).await.map(|_| ())
     }
 
     /// Files are put back: an event beside the job says which.
@@ -270,11 +299,13 @@ impl Engine {
     }
 }
 
-/// Runs what waits for disks where nobody else waits for it.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, SnapshotError> + Send + 'static,
+/// Does something with the snapshots, where nobody else waits for the disk.
+async fn at<T: Send + 'static>(
+    place: &Arc<SnapshotPlace>,
+    work: impl FnOnce(&Snapshots) -> Result<T, SnapshotError> + Send + 'static,
 ) -> Result<T, SnapshotError> {
-    match tokio::task::spawn_blocking(work).await {
+    let place = Arc::clone(place);
+    match tokio::task::spawn_blocking(move || work(&*place.open()?)).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

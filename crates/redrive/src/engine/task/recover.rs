@@ -116,7 +116,12 @@ impl Driver {
             return Ok(());
         };
         let subtask = subtask_id(self.id, &known.stored.plan, number);
-        match self.put_back(known, number).await {
+        let restored = match self.put_back(known, number).await {
+            // What failed without a snapshot was told to be unprotected, and has been looked at since.
+            Err(crate::snapshot::SnapshotError::NotFound { .. }) if undoing.failed.contains(&number) => Ok(None),
+            restored => restored,
+        };
+        match restored {
             Ok(restored) => {
                 undoing.done += 1;
                 known.progress.undoing = Some(undoing);
@@ -150,7 +155,7 @@ impl Driver {
         &self,
         known: &Known,
         number: u32,
-    ) -> Result<Option<crate::engine::protect::PutBack>, crate::SnapshotError> {
+    ) -> Result<Option<crate::engine::protect::PutBack>, crate::snapshot::SnapshotError> {
         let protected = known.stored.plan.subtasks[number as usize].snapshot.is_some();
         match known.jobs.get(&number) {
             Some(job) if protected => self.engine.undo_job(*job).await,
