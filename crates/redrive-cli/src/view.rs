@@ -44,7 +44,7 @@ pub(crate) mod welcome;
 
 use std::time::Duration;
 
-pub(crate) use block::{Column, Listing, Panel, Progress, Share, Spark};
+pub(crate) use block::{Column, Graph, GraphNode, Listing, Panel, Progress, Share, Spark};
 use redrive_policy::Lang;
 use serde::Serialize;
 
@@ -138,6 +138,8 @@ pub(crate) enum Block {
     Shares(Vec<Share>),
     /// How far something has come.
     Progress(Progress),
+    /// Things that depend on one another.
+    Graph(Graph),
     /// What happened over time, a line each.
     // Drawn by the metrics.
     #[allow(dead_code)]

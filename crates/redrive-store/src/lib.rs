@@ -74,7 +74,7 @@ pub use sqlite::{Durability, Sqlite, SqliteOptions, enqueue_in};
 pub use status::{LaneCounts, StoreStatus};
 pub use task::{
     Acknowledged, Begun, JobStanding, MAX_PLACE_BYTES, MAX_PLAN_BYTES, NewTask, Subtask, SubtaskState, Task,
-    TaskEnd, TaskId, TaskState, TaskStep, TaskStepped, Tasks,
+    TaskEnd, TaskId, TaskState, TaskStep, TaskStepped, Tasks, ToldTask,
 };
 pub use time::Timestamp;
 pub use worker::{Takes, WorkerPresence, Workers};

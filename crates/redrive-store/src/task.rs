@@ -222,6 +222,23 @@ pub struct Task {
     pub event: EventSeq,
 }
 
+/// A task that a person was told of: it is partial, or it cannot go on. Without what may be long and nobody asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToldTask {
+    /// Its number.
+    pub id: TaskId,
+    /// What people call it.
+    pub name: String,
+    /// [`TaskState::Partial`] or [`TaskState::Escalated`].
+    pub state: TaskState,
+    /// When it was over.
+    pub ended_at: Timestamp,
+    /// Why it is over, for people.
+    pub why: Option<String>,
+    /// The escalation report of 002 §4.2, as JSON.
+    pub report: Option<Value>,
+}
+
 /// A subtask that was begun once, or is marked otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subtask {
@@ -380,6 +397,9 @@ pub trait Tasks: Send + Sync {
 
     /// Writes that somebody has seen the escalation of a task or a letter, with an `escalation_acknowledged` event.
     fn acknowledge(&self, now: Timestamp, subject: String, note: Option<String>) -> Answer<'_, ()>;
+
+    /// Tasks that a person was told of, those that ended last first, at most `limit`; behind this one, if one is named.
+    fn told_tasks(&self, after: Option<(Timestamp, TaskId)>, limit: u32) -> Answer<'_, Vec<ToldTask>>;
 
     /// What is known to be seen, of these subjects.
     fn acknowledged(&self, subjects: Vec<String>) -> Answer<'_, Vec<Acknowledged>>;

@@ -28,6 +28,7 @@ CREATE TABLE redrive.task (
 CREATE INDEX task_open ON redrive.task (id) WHERE state = 0;
 CREATE INDEX task_place ON redrive.task (place, id) WHERE place IS NOT NULL;
 CREATE INDEX task_over ON redrive.task (ended_at) WHERE state <> 0;
+CREATE INDEX task_told ON redrive.task (ended_at, id) WHERE state IN (2, 3);
 
 -- Plans apart: they may be long and never change, and a step must not write them again.
 CREATE TABLE redrive.task_plan (

@@ -27,6 +27,7 @@ CREATE TABLE task (
 CREATE INDEX task_open ON task (id) WHERE state = 0;
 CREATE INDEX task_place ON task (place, id) WHERE place IS NOT NULL;
 CREATE INDEX task_over ON task (ended_at) WHERE state <> 0;
+CREATE INDEX task_told ON task (ended_at, id) WHERE state IN (2, 3);
 
 -- Plans apart: they may be long and never change, and a step must not write them again.
 CREATE TABLE task_plan (

@@ -25,10 +25,10 @@ use crate::id::{EventSeq, JobId};
 use crate::job::{NewJob, few_enough};
 use crate::row::count;
 use crate::seal::{Cell, Seals};
-use crate::task::step::{self, Found, Head, Moves, Stored};
+use crate::task::step::{self, Found, Head, Moves, Stored, StoredTold};
 use crate::task::{
     Acknowledged, Begun, NewTask, Subtask, SubtaskState, Task, TaskEnd, TaskId, TaskState, TaskStep,
-    TaskStepped, Tasks,
+    TaskStepped, Tasks, ToldTask,
 };
 use crate::time::Timestamp;
 use crate::told::{self, Subject};
@@ -103,6 +103,10 @@ impl Tasks for Postgres {
             step::validate_ack(&subject, note.as_deref())?;
             self.write(Acknowledge { now, subject, note }).await
         })
+    }
+
+    fn told_tasks(&self, after: Option<(Timestamp, TaskId)>, limit: u32) -> Answer<'_, Vec<ToldTask>> {
+        Box::pin(self.read(ToldTasks { after, limit }))
     }
 
     fn acknowledged(&self, subjects: Vec<String>) -> Answer<'_, Vec<Acknowledged>> {
@@ -217,6 +221,32 @@ impl Question for TasksOf {
         let behind = format!("ORDER BY t.id DESC LIMIT {}", self.limit);
         let text = wheres.query(line.texts().schema(), sql!("task_list"), &behind);
         line.all_of(&text, &wheres.args()).await?.iter().map(|row| read(row, seals)).collect()
+    }
+}
+
+/// Tasks that a person was told of.
+struct ToldTasks {
+    after: Option<(Timestamp, TaskId)>,
+    limit: u32,
+}
+
+impl Question for ToldTasks {
+    type Answer = Vec<ToldTask>;
+
+    async fn ask(&self, line: &Line, _: &RefCell<Memory>, seals: &Seals) -> Result<Vec<ToldTask>, Fault> {
+        let (at, id) = self.after.map_or((i64::MAX, i64::MAX), |(at, id)| (at.millis(), id.0));
+        let read = |row: &Row| {
+            let stored = StoredTold {
+                id: column(row, 0)?,
+                name: column(row, 1)?,
+                state: column(row, 2)?,
+                ended_at: column(row, 3)?,
+                why: column(row, 4)?,
+                report: column(row, 5)?,
+            };
+            Ok(stored.into_told(seals)?)
+        };
+        line.all(sql!("task_told"), args![at, id, i64::from(self.limit)]).await?.iter().map(read).collect()
     }
 }
 

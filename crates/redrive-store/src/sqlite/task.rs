@@ -16,10 +16,10 @@ use crate::id::{EventSeq, JobId};
 use crate::job::{NewJob, few_enough};
 use crate::row::count;
 use crate::seal::Cell;
-use crate::task::step::{self, Found, Head, Moves, Stored};
+use crate::task::step::{self, Found, Head, Moves, Stored, StoredTold};
 use crate::task::{
     Acknowledged, Begun, NewTask, Subtask, SubtaskState, Task, TaskEnd, TaskId, TaskState, TaskStep,
-    TaskStepped, Tasks,
+    TaskStepped, Tasks, ToldTask,
 };
 use crate::time::Timestamp;
 use crate::told::{self, Subject};
@@ -103,6 +103,10 @@ impl Tasks for Sqlite {
             step::validate_ack(&subject, note.as_deref())?;
             self.write(move |batch| acknowledge(batch, now, &subject, note.as_deref())).await
         })
+    }
+
+    fn told_tasks(&self, after: Option<(Timestamp, TaskId)>, limit: u32) -> Answer<'_, Vec<ToldTask>> {
+        Box::pin(self.readers.read(move |batch| told_tasks(batch, after, limit)))
     }
 
     fn acknowledged(&self, mut subjects: Vec<String>) -> Answer<'_, Vec<Acknowledged>> {
@@ -197,6 +201,25 @@ fn tasks(
     let rows =
         statement.query_and_then(params_from_iter(values), |row| read(row)?.into_task(&batch.seals))?;
     rows.collect()
+}
+
+fn told_tasks(
+    batch: &Batch<'_, '_>,
+    after: Option<(Timestamp, TaskId)>,
+    limit: u32,
+) -> Result<Vec<ToldTask>, StoreError> {
+    let (at, id) = after.map_or((i64::MAX, i64::MAX), |(at, id)| (at.millis(), id.0));
+    let rows = batch.all(sql!("task_told"), params![at, id, limit], |row| {
+        Ok(StoredTold {
+            id: row.get(0)?,
+            name: row.get(1)?,
+            state: row.get(2)?,
+            ended_at: row.get(3)?,
+            why: row.get(4)?,
+            report: row.get(5)?,
+        })
+    })?;
+    rows.into_iter().map(|row| row.into_told(&batch.seals)).collect()
 }
 
 fn begun(batch: &Batch<'_, '_>, id: TaskId) -> Result<Vec<Begun>, StoreError> {

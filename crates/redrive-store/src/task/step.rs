@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     MAX_PLACE_BYTES, MAX_PLAN_BYTES, NewTask, Subtask, SubtaskState, Task, TaskEnd, TaskId, TaskState,
-    TaskStep,
+    TaskStep, ToldTask,
 };
 use crate::error::{Refusal, StoreError, Trouble};
 use crate::event::{EventStatus, NewEvent, must_be_name};
@@ -56,6 +56,31 @@ impl Stored {
             held_until: self.held_until.map(Timestamp::from_millis),
             ended_at: self.ended_at.map(Timestamp::from_millis),
             event: EventSeq(self.event),
+        })
+    }
+}
+
+/// A row of `task_told.sql`, before what is sealed in it was opened.
+pub(crate) struct StoredTold {
+    pub(crate) id: i64,
+    pub(crate) name: String,
+    pub(crate) state: i64,
+    pub(crate) ended_at: i64,
+    pub(crate) why: Option<String>,
+    pub(crate) report: Option<String>,
+}
+
+impl StoredTold {
+    /// The task, with what is sealed opened.
+    pub(crate) fn into_told(self, seals: &Seals) -> Result<ToldTask, StoreError> {
+        let report = seals.open_some(Cell::TaskReport, self.id, self.report)?;
+        Ok(ToldTask {
+            id: TaskId(self.id),
+            name: self.name,
+            state: TaskState::from_number(self.state),
+            ended_at: Timestamp::from_millis(self.ended_at),
+            why: seals.open_some(Cell::TaskWhy, self.id, self.why)?,
+            report: report.as_deref().map(parse_json),
         })
     }
 }
