@@ -4,7 +4,7 @@
 //! files as they were then. Its name is made from the job and its lease, so that whoever takes the job over finds it. A
 //! snapshot that cannot be made is told and done without; files that cannot be put back are a person's to look at.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -56,6 +56,7 @@ pub(super) struct Guard {
 struct Kept {
     place: Arc<SnapshotPlace>,
     id: SnapshotId,
+    base: PathBuf,
 }
 
 /// What was put back, as the trace tells it.
@@ -67,10 +68,10 @@ pub(super) struct PutBack {
 }
 
 impl PutBack {
-    fn of(restored: &Restored) -> PutBack {
-        let names = |paths: &[PathBuf]| -> Vec<String> {
-            paths.iter().take(NAMES).map(|path| redact(&path.to_string_lossy())).collect()
-        };
+    /// Names are told from where the work's paths are meant.
+    fn of(restored: &Restored, base: &Path) -> PutBack {
+        let name = |path: &PathBuf| redact(&path.strip_prefix(base).unwrap_or(path).to_string_lossy());
+        let names = |paths: &[PathBuf]| paths.iter().take(NAMES).map(name).collect();
         PutBack {
             snapshot_id: restored.snapshot_id.to_string(),
             restored_files: names(&restored.restored_files),
@@ -107,7 +108,7 @@ pub(super) async fn begin(running: &Running, protected: Option<&Protected>) -> R
     if running.attempt > 1 || running.crashes > 0 {
         match newest(&place, job).await {
             Ok(Some(id)) => {
-                let guard = Guard { kept: Some(Kept { place, id }) };
+                let guard = Guard { kept: Some(Kept { place, id, base: protected.base.clone() }) };
                 return guard.put_back(running).await.map(|()| guard);
             }
             Ok(None) => {}
@@ -117,7 +118,10 @@ pub(super) async fn begin(running: &Running, protected: Option<&Protected>) -> R
     let request = request(engine, job, running.token.fence, protected, running);
     let now = engine.now();
     match at(&place, move |snapshots| snapshots.create(&request, now.millis())).await {
-        Ok(created) => Ok(Guard { kept: Some(Kept { place, id: created.snapshot.id }) }),
+        Ok(created) => {
+            let (id, base) = (created.snapshot.id, protected.base.clone());
+            Ok(Guard { kept: Some(Kept { place, id, base }) })
+        }
         // R-P14: warned of, and done without.
         Err(error) => {
             engine.unprotected(running, &error.to_string()).await;
@@ -163,7 +167,7 @@ async fn newest(place: &Arc<SnapshotPlace>, job: JobId) -> Result<Option<Snapsho
 impl Guard {
     /// How many files the command has changed so far; nothing when nobody knows.
     pub(super) async fn changed(&self) -> Option<usize> {
-        let Kept { place, id } = self.kept.as_ref()?;
+        let Kept { place, id, .. } = self.kept.as_ref()?;
         let id = id.clone();
         match at(place, move |snapshots| snapshots.diff(&id)).await {
             Ok(differences) => Some(differences.len()),
@@ -176,7 +180,7 @@ impl Guard {
 
     /// After an attempt: what it did is remembered as its own, or undone.
     pub(super) async fn over(self, running: &Running, executed: Executed) -> Executed {
-        let Some(Kept { place, id }) = &self.kept else { return executed };
+        let Some(Kept { place, id, .. }) = &self.kept else { return executed };
         if executed.outcome == Outcome::Succeeded {
             let (id, now) = (id.clone(), running.engine().now().millis());
             if let Err(error) = at(place, move |snapshots| snapshots.mark_after(&id, now)).await {
@@ -201,9 +205,9 @@ impl Guard {
 
     /// Puts the files back, and tells so if there was anything to put back.
     async fn put_back(&self, running: &Running) -> Result<(), Box<Executed>> {
-        let Some(Kept { place, id }) = &self.kept else { return Ok(()) };
+        let Some(Kept { place, id, base }) = &self.kept else { return Ok(()) };
         let began = std::time::Instant::now();
-        match restore(place, id.clone(), Scope::Everything, running.engine().now()).await {
+        match restore(place, id.clone(), base, Scope::Everything, running.engine().now()).await {
             Ok(put_back) if put_back.is_empty() => Ok(()),
             Ok(put_back) => {
                 running.engine().tell_put_back(running, &put_back).await;
@@ -214,20 +218,17 @@ impl Guard {
     }
 }
 
-/// Puts files back, and remembers that nothing of the work is left in them.
+/// Puts files back.
 async fn restore(
     place: &Arc<SnapshotPlace>,
     id: SnapshotId,
+    base: &Path,
     scope: Scope,
     now: Timestamp,
 ) -> Result<PutBack, SnapshotError> {
-    at(place, move |snapshots| {
-        let options = RestoreOptions { scope, ..RestoreOptions::default() };
-        let restored = snapshots.restore(&id, options, now.millis())?;
-        snapshots.mark_after(&id, now.millis())?;
-        Ok(PutBack::of(&restored))
-    })
-    .await
+    let options = RestoreOptions { scope, ..RestoreOptions::default() };
+    let restored = at(place, move |snapshots| snapshots.restore(&id, options, now.millis())).await?;
+    Ok(PutBack::of(&restored, base))
 }
 
 /// An attempt whose files could not be put back: nobody but a person can go on (R-P14).
@@ -245,14 +246,19 @@ impl Engine {
     /// Puts back what the last life of a job has changed, where nobody else has changed it since. Nothing when there was
     /// nothing to put back, or snapshots are turned off.
     #[cfg(feature = "tasks")]
-    pub(super) async fn undo_job(&self, job: JobId) -> Result<Option<PutBack>, SnapshotError> {
+    pub(super) async fn undo_job(
+        &self,
+        job: JobId,
+        base: &Path,
+        scope: Scope,
+    ) -> Result<Option<PutBack>, SnapshotError> {
         let Some(place) = self.0.snapshots.as_ref().filter(|_| self.0.recovery.enable_snapshots) else {
             return Ok(None);
         };
         let Some(id) = newest(place, job).await? else {
             return Err(SnapshotError::NotFound { id: format!("{}0", prefix(job)).parse()? });
         };
-        let put_back = restore(place, id, Scope::OwnChanges, self.now()).await?;
+        let put_back = restore(place, id, base, scope, self.now()).await?;
         Ok(Some(put_back).filter(|put_back| !put_back.is_empty()))
     }
 

@@ -77,6 +77,8 @@ pub enum TaskNews {
         failed: Vec<String>,
         /// These are undone, in this order.
         undone: Vec<String>,
+        /// Why, in English and in Japanese.
+        why: [String; 2],
     },
     /// Files of a subtask were put back.
     Restored {

@@ -73,42 +73,8 @@ pub(super) fn command(stored: &Stored, subtask: &Subtask, told: Option<&str>) ->
     }
 }
 
-/// The directories that a subtask puts back, for telling which subtasks get into each other's way.
-pub(super) fn roots(stored: &Stored, number: u32) -> Vec<PathBuf> {
-    let snapshot = stored.plan.subtasks[number as usize].snapshot.as_ref();
-    snapshot
-        .map(|plan| plan.roots.iter().map(|root| joined(&stored.base.0, root)).collect())
-        .unwrap_or_default()
-}
-
 /// A path from a plan, without the dots that say nothing.
 fn joined(base: &Path, path: &str) -> PathBuf {
     let parts = Path::new(path).components().filter(|part| !matches!(part, Component::CurDir));
     base.join(parts.collect::<PathBuf>())
-}
-
-/// Whether one is the other, or holds it.
-pub(super) fn overlap(one: &Path, other: &Path) -> bool {
-    one.starts_with(other) || other.starts_with(one)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// R-T3: subtasks that put back the same files are found, whatever their roots are called.
-    #[test]
-    fn roots_that_share_files_overlap() {
-        let base = Path::new("/w");
-        let check = |one, other, shared| {
-            let (one, other) = (joined(base, one), joined(base, other));
-            assert_eq!(overlap(&one, &other), shared, "{one:?} {other:?}");
-            assert_eq!(overlap(&other, &one), shared);
-        };
-        check("src", "./src/", true);
-        check("src", "src/a", true);
-        check(".", "src", true);
-        check("src", "src2", false);
-        check("a/b", "a/c", false);
-    }
 }

@@ -2,17 +2,17 @@
 //! or it sees that a part has failed for good, and recovery has its turn. Whoever dies in between leaves a task that the
 //! next one finds whole.
 
-use std::collections::{BTreeMap, HashSet};
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_policy::plan::{Front, Graph};
+use redrive_policy::graph::{Front, Graph, Stand};
 use redrive_store::{
     Begun, JobId, JobStanding, JobState, NewEvent, NewJob, Subtask, SubtaskState, Task, TaskEnd, TaskId,
     TaskState, TaskStep, Timestamp, WorkerId,
 };
 
-use super::begin::{self, overlap, roots};
+use super::begin;
 use super::progress::Progress;
 use super::{Stored, TaskNews, subtask_id};
 use crate::engine::{Engine, EngineError};
@@ -25,8 +25,6 @@ const HOLD_AGAIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How often a task that somebody else moves on is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-/// How many subtasks that are ready are looked at for one whose files nobody else holds.
-const LOOK_AT: usize = 64;
 
 /// What a turn came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,13 +55,14 @@ pub struct Driver {
 pub(super) struct Known {
     pub(super) version: i64,
     pub(super) stored: Stored,
-    pub(super) graph: Graph,
-    pub(super) states: Vec<SubtaskState>,
-    pub(super) jobs: BTreeMap<u32, JobId>,
+    /// Where each subtask stands, and what can be begun.
     pub(super) front: Front,
+    pub(super) jobs: BTreeMap<u32, JobId>,
+    /// When each was begun last, in milliseconds; 0 for those that were not.
+    pub(super) begun: Vec<u64>,
     pub(super) progress: Progress,
-    /// What is begun and not over, with the files that it may put back.
-    pub(super) running: BTreeMap<u32, Vec<PathBuf>>,
+    /// What is begun and not over.
+    pub(super) running: BTreeSet<u32>,
 }
 
 /// A step in the making.
@@ -205,34 +204,18 @@ impl Driver {
     /// Begins what is ready, as far as the plan lets it run at a time and nobody holds its files.
     async fn begin(&mut self, known: &mut Known, draft: &mut Draft) -> Result<(), EngineError> {
         let parallel = known.stored.plan.parallel.max(1) as usize;
-        let mut put_off = Vec::new();
-        while known.running.len() < parallel && put_off.len() < LOOK_AT {
-            let Some(number) = known.front.pop() else { break };
-            let roots = roots(&known.stored, number);
-            let is_held = |root: &PathBuf| known.running.values().flatten().any(|held| overlap(root, held));
-            if roots.iter().any(is_held) {
-                put_off.push(number);
-                continue;
-            }
-            if self.begin_one(known, number, draft).await? {
-                known.running.insert(number, roots);
-                known.states[number as usize] = SubtaskState::Started;
-                draft.news.push(TaskNews::Begun { subtask: subtask_id(self.id, &known.stored.plan, number) });
-            }
-        }
-        for number in put_off {
-            known.front.put_back(number);
+        let now = u64::try_from(self.engine.now().millis()).unwrap_or(0).max(1);
+        for number in known.front.take(parallel.saturating_sub(known.running.len())) {
+            self.begin_one(known, number, draft).await?;
+            known.running.insert(number);
+            known.begun[number as usize] = now;
+            draft.news.push(TaskNews::Begun { subtask: subtask_id(self.id, &known.stored.plan, number) });
         }
         Ok(())
     }
 
-    /// Begins one: a letter that is still there goes back, everything else gets a new job. `false`: it is over already.
-    async fn begin_one(
-        &self,
-        known: &mut Known,
-        number: u32,
-        draft: &mut Draft,
-    ) -> Result<bool, EngineError> {
+    /// Begins one: a letter that is still there goes back, everything else gets a new job.
+    async fn begin_one(&self, known: &Known, number: u32, draft: &mut Draft) -> Result<(), EngineError> {
         let store = self.engine.store();
         if let Some(job) = known.jobs.get(&number).copied()
             && let Some(record) = store.job(job).await?
@@ -242,13 +225,13 @@ impl Driver {
                     let redriven = store.redrive(self.engine.now(), vec![job], "redrive").await?;
                     if redriven.iter().any(|one| one.is_back()) {
                         draft.mark.push((number, SubtaskState::Started));
-                        return Ok(true);
+                        return Ok(());
                     }
                 }
                 // Somebody has put it back by hand.
                 JobState::Ready { .. } | JobState::Leased { .. } => {
                     draft.mark.push((number, SubtaskState::Started));
-                    return Ok(true);
+                    return Ok(());
                 }
                 JobState::Ended => {}
             }
@@ -257,13 +240,13 @@ impl Driver {
             known.progress.told.iter().find(|(whom, _)| *whom == number).map(|(_, told)| told.as_str());
         let job = begin::job(self.id, &known.stored, number, told, self.held_for)?;
         draft.begin.push((number, job));
-        Ok(true)
+        Ok(())
     }
 
     /// Ends everything that runs, and then the task.
     async fn cancel(&mut self, known: &mut Known, why: &str, draft: &mut Draft) -> Result<(), EngineError> {
         if !known.running.is_empty() {
-            let running: Vec<u32> = known.running.keys().copied().collect();
+            let running: Vec<u32> = known.running.iter().copied().collect();
             return self.stop(known, &running).await;
         }
         draft.end = Some(TaskEnd { state: TaskState::Cancelled, why: why.to_owned(), report: None });
@@ -311,43 +294,29 @@ impl Driver {
 impl Known {
     fn read(task: &Task, rows: &[Subtask]) -> Result<Known, EngineError> {
         let stored = Stored::read(task)?;
-        let graph = Graph::of(&stored.plan);
-        let mut states = vec![SubtaskState::Waiting; stored.plan.subtasks.len()];
+        let graph = Graph::of(&stored.plan).map_err(|error| EngineError::BadPlan(task.id, error.to_string()))?;
+        let mut stands = vec![Stand::Waiting; graph.len()];
+        let mut begun = vec![0; graph.len()];
         let mut jobs = BTreeMap::new();
-        for row in rows {
-            if let Some(state) = states.get_mut(row.number as usize) {
-                *state = row.state;
-                jobs.extend(row.job.map(|job| (row.number, job)));
-            }
+        for row in rows.iter().filter(|row| (row.number as usize) < stands.len()) {
+            stands[row.number as usize] = stand(row.state);
+            let at = row.started_at.map_or(0, Timestamp::millis);
+            begun[row.number as usize] = u64::try_from(at).unwrap_or(0);
+            jobs.extend(row.job.map(|job| (row.number, job)));
         }
-        let mut known = Known {
-            version: task.version,
-            progress: Progress::read(task)?,
-            front: Front::new(&graph, &[]),
-            running: BTreeMap::new(),
-            stored,
-            graph,
-            states,
-            jobs,
-        };
-        known.look_ahead();
-        Ok(known)
-    }
-
-    /// Finds what is ready anew.
-    pub(super) fn look_ahead(&mut self) {
-        self.front = Front::new(&self.graph, &self.states);
+        let front = Front::of(&stored.plan, Arc::new(graph), stands);
+        let progress = Progress::read(task)?;
+        Ok(Known { version: task.version, stored, front, jobs, begun, progress, running: BTreeSet::new() })
     }
 
     /// Takes over how the jobs of what is begun stand; the subtasks that have failed for good.
     fn look(&mut self, task: TaskId, begun: &[Begun], draft: &mut Draft) -> Vec<u32> {
         let mut failed = Vec::new();
-        let mut running = BTreeMap::new();
-        for one in begun {
+        self.running.clear();
+        for one in begun.iter().filter(|one| (one.number as usize) < self.begun.len()) {
             let state = match one.standing {
                 JobStanding::Ready { .. } | JobStanding::Leased { .. } => {
-                    let held = self.running.remove(&one.number);
-                    running.insert(one.number, held.unwrap_or_else(|| roots(&self.stored, one.number)));
+                    self.running.insert(one.number);
                     continue;
                 }
                 JobStanding::Succeeded => SubtaskState::Succeeded,
@@ -355,26 +324,40 @@ impl Known {
                 // Nothing is known of it: it is not said to have succeeded.
                 JobStanding::Dead | JobStanding::Gone => SubtaskState::Failed,
             };
-            let Some(known) = self.states.get_mut(one.number as usize) else { continue };
-            *known = state;
-            draft.mark.push((one.number, state));
-            draft
-                .news
-                .push(TaskNews::Over { subtask: subtask_id(task, &self.stored.plan, one.number), state });
+            self.mark(one.number, state, draft);
+            let subtask = subtask_id(task, &self.stored.plan, one.number);
+            draft.news.push(TaskNews::Over { subtask, state });
             match state {
-                SubtaskState::Succeeded => self.front.succeeded(one.number),
+                SubtaskState::Succeeded => {}
                 // Whoever wanted it to end knows what to do next.
                 SubtaskState::Cancelled if self.is_ending(one.number) => {}
                 _ => failed.push(one.number),
             }
         }
-        self.running = running;
         failed
+    }
+
+    /// Notes that a subtask stands elsewhere now.
+    pub(super) fn mark(&mut self, number: u32, state: SubtaskState, draft: &mut Draft) {
+        self.front.set(number, stand(state));
+        draft.mark.push((number, state));
     }
 
     /// Whether the end of a subtask was wanted.
     fn is_ending(&self, number: u32) -> bool {
         let undone = self.progress.undoing.as_ref().is_some_and(|undoing| undoing.undo.contains(&number));
         undone || self.progress.cancelled.is_some()
+    }
+}
+
+/// Where a subtask stands, to those who know no store.
+const fn stand(state: SubtaskState) -> Stand {
+    match state {
+        SubtaskState::Waiting => Stand::Waiting,
+        SubtaskState::Started => Stand::Started,
+        SubtaskState::Succeeded => Stand::Succeeded,
+        SubtaskState::Failed => Stand::Failed,
+        SubtaskState::Skipped => Stand::Skipped,
+        SubtaskState::Cancelled => Stand::Cancelled,
     }
 }

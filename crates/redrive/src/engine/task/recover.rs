@@ -1,9 +1,10 @@
 //! What is done about a task of which a part has failed for good (R-T2): the strategy is chosen by a pure function, and
 //! carried out one undone subtask after the other, so that a crash in between changes nothing about the end.
 
+use redrive_policy::graph::Stand;
 use redrive_policy::plan::{OnEscalate, RecoveryStrategy};
 use redrive_policy::strategy::{self, MayRetry, Situation};
-use redrive_policy::{EscalationReport, Lang, one_line};
+use redrive_policy::{Cause, EscalationReport, Lang, one_line};
 use redrive_store::{
     DeadLetter, EventStatus, JobId, JobState, NewEvent, SubtaskState, TaskEnd, TaskId, TaskState,
 };
@@ -14,7 +15,9 @@ use super::progress::{Redoing, Stopping, Undoing};
 use super::{TaskNews, subtask_id};
 use crate::bounded::both_ends;
 use crate::engine::EngineError;
+use crate::engine::protect::PutBack;
 use crate::secrets::redact;
+use crate::snapshot::{Scope, SnapshotError};
 
 /// How many names an event tells.
 const NAMES: usize = 1_000;
@@ -32,13 +35,12 @@ impl Driver {
         let by_a_person = std::mem::take(&mut known.progress.resumed);
         if by_a_person {
             draft.progressed = true;
-            failed = known.standing(SubtaskState::Failed);
+            failed = known.standing(Stand::Failed);
         }
         let Some(first) = failed.first().copied() else { return Ok(()) };
         known.redo_is_over(self.id, &failed, draft);
-        let at_fault = known.at_fault(&failed);
         let plan = &known.stored.plan;
-        let fixed = plan.subtasks[first as usize].recovery.or(plan.recovery.strategy);
+        let at_fault = strategy::with_blamed(plan, &failed);
         let may_retry = if by_a_person {
             MayRetry::ByAPerson
         } else if known.progress.rounds < plan.recovery.rounds {
@@ -47,18 +49,21 @@ impl Driver {
             MayRetry::No
         };
         let choice = strategy::strategy(&Situation {
-            graph: &known.graph,
-            states: &known.states,
+            graph: known.front.graph(),
+            stands: known.front.stands(),
+            begun: &known.begun,
             failed: &at_fault,
             may_retry,
-            fixed,
+            fixed: strategy::fixed_for(plan, &failed),
             partial_commit_enabled: self.engine.recovery_settings().partial_commit_enabled,
+            on_escalate: plan.recovery.on_escalate,
         });
         let named = |numbers: &[u32]| known.names(self.id, numbers);
         draft.news.push(TaskNews::Recovering {
             strategy: choice.strategy,
             failed: named(&failed),
             undone: named(&choice.undo),
+            why: [Lang::En, Lang::Ja].map(|lang| choice.sentence(lang)),
         });
         if choice.strategy != RecoveryStrategy::Escalate {
             draft.events.push(event(
@@ -67,7 +72,7 @@ impl Driver {
                 json!({
                     "strategy": choice.strategy,
                     "failed_subtasks": named(&failed),
-                    "succeeded_subtasks": named(&known.standing(SubtaskState::Succeeded)),
+                    "succeeded_subtasks": named(&known.standing(Stand::Succeeded)),
                 }),
             ));
         }
@@ -105,7 +110,7 @@ impl Driver {
     pub(super) async fn undo(&mut self, known: &mut Known, draft: &mut Draft) -> Result<(), EngineError> {
         let Some(mut undoing) = known.progress.undoing.clone() else { return Ok(()) };
         let running: Vec<u32> =
-            undoing.undo.iter().copied().filter(|number| known.running.contains_key(number)).collect();
+            undoing.undo.iter().copied().filter(|number| known.running.contains(number)).collect();
         if !running.is_empty() {
             return self.stop(known, &running).await;
         }
@@ -116,11 +121,7 @@ impl Driver {
             return Ok(());
         };
         let subtask = subtask_id(self.id, &known.stored.plan, number);
-        let restored = match self.put_back(known, number).await {
-            // What failed without a snapshot was told to be unprotected, and has been looked at since.
-            Err(crate::snapshot::SnapshotError::NotFound { .. }) if undoing.failed.contains(&number) => Ok(None),
-            restored => restored,
-        };
+        let restored = self.put_back(known, &undoing, number).await?;
         match restored {
             Ok(restored) => {
                 undoing.done += 1;
@@ -150,17 +151,26 @@ impl Driver {
         Ok(())
     }
 
-    /// Puts back what a subtask has changed, where nobody else has changed it since.
+    /// Puts back what a subtask has changed, where nobody else has changed it since. What failed has put its files back
+    /// itself, unless it took its worker along.
     async fn put_back(
         &self,
         known: &Known,
+        undoing: &Undoing,
         number: u32,
-    ) -> Result<Option<crate::engine::protect::PutBack>, crate::snapshot::SnapshotError> {
+    ) -> Result<Result<Option<PutBack>, SnapshotError>, EngineError> {
         let protected = known.stored.plan.subtasks[number as usize].snapshot.is_some();
-        match known.jobs.get(&number) {
-            Some(job) if protected => self.engine.undo_job(*job).await,
-            _ => Ok(None),
-        }
+        let Some(job) = known.jobs.get(&number).copied().filter(|_| protected) else { return Ok(Ok(None)) };
+        let scope = if undoing.failed.contains(&number) {
+            let letter = self.letter(Some(job)).await?;
+            if letter.is_none_or(|letter| letter.cause != Cause::Crashed) {
+                return Ok(Ok(None));
+            }
+            Scope::Everything
+        } else {
+            Scope::OwnChanges
+        };
+        Ok(self.engine.undo_job(job, &known.stored.base.0, scope).await)
     }
 
     /// The end, when nothing runs and nothing is left to begin.
@@ -168,7 +178,8 @@ impl Driver {
         if let Some(stopping) = known.progress.stopping.clone() {
             let rollback = known.stored.plan.recovery.on_escalate == OnEscalate::Rollback;
             if rollback && !stopping.rolled_back {
-                let undo = strategy::rollback_all(&known.graph, &known.states);
+                let undo =
+                    strategy::rollback_all(known.front.graph(), known.front.stands(), &known.begun);
                 known.progress.undoing = Some(Undoing {
                     strategy: RecoveryStrategy::Escalate,
                     failed: stopping.failed,
@@ -203,7 +214,7 @@ impl Driver {
                 format!("{} failed for good; the rest is kept", known.names(self.id, &failed).join(", "));
             let report = self.report(known, &failed, None).await?;
             draft.end = Some(TaskEnd { state: TaskState::Partial, why, report: Some(report) });
-        } else if known.states.iter().all(|state| *state == SubtaskState::Succeeded) {
+        } else if known.front.stands().iter().all(|stand| *stand == Stand::Succeeded) {
             let why = "everything succeeded".to_owned();
             draft.end = Some(TaskEnd { state: TaskState::Succeeded, why, report: None });
         }
@@ -253,11 +264,13 @@ impl Driver {
 
 impl Known {
     /// The subtasks that stand so.
-    pub(super) fn standing(&self, state: SubtaskState) -> Vec<u32> {
-        let so = |(number, one): (usize, &SubtaskState)| {
-            (*one == state).then(|| u32::try_from(number).unwrap_or(u32::MAX))
-        };
-        self.states.iter().enumerate().filter_map(so).collect()
+    pub(super) fn standing(&self, stand: Stand) -> Vec<u32> {
+        let so = |(number, one): (u32, &Stand)| (*one == stand).then_some(number);
+        (0..).zip(self.front.stands()).filter_map(so).collect()
+    }
+
+    fn has_succeeded(&self, number: u32) -> bool {
+        self.front.stands().get(number as usize) == Some(&Stand::Succeeded)
     }
 
     /// Their names, as many as may be told.
@@ -265,22 +278,10 @@ impl Known {
         numbers.iter().take(NAMES).map(|number| subtask_id(task, &self.stored.plan, *number)).collect()
     }
 
-    /// What failed, and what it blames.
-    fn at_fault(&self, failed: &[u32]) -> Vec<u32> {
-        let mut at_fault = failed.to_vec();
-        for number in failed {
-            at_fault.extend(&self.stored.plan.subtasks[*number as usize].blames);
-        }
-        at_fault.sort_unstable();
-        at_fault.dedup();
-        at_fault
-    }
-
     /// These will not be begun: what they depend on has failed.
     fn skip(&mut self, task: TaskId, skip: &[u32], draft: &mut Draft) {
         for number in skip {
-            self.states[*number as usize] = SubtaskState::Skipped;
-            draft.mark.push((*number, SubtaskState::Skipped));
+            self.mark(*number, SubtaskState::Skipped, draft);
             let subtask = subtask_id(task, &self.stored.plan, *number);
             draft.news.push(TaskNews::Over { subtask, state: SubtaskState::Skipped });
         }
@@ -291,13 +292,10 @@ impl Known {
         self.progress.undoing = None;
         let mut again = undoing.undo;
         again.extend(&undoing.redo);
-        // What was skipped for it gets its turn as well.
-        again.extend(self.standing(SubtaskState::Skipped));
         again.sort_unstable();
         again.dedup();
         for number in again {
-            self.states[number as usize] = SubtaskState::Waiting;
-            draft.mark.push((number, SubtaskState::Waiting));
+            self.mark(number, SubtaskState::Waiting, draft);
         }
         if undoing.strategy == RecoveryStrategy::Escalate {
             let names = self.names(task, &undoing.failed);
@@ -307,13 +305,12 @@ impl Known {
             return;
         }
         self.progress.redoing = Some(Redoing { strategy: undoing.strategy, redo: undoing.redo });
-        self.look_ahead();
     }
 
     /// Tells that what was done again is done.
     pub(super) fn redone(&mut self, task: TaskId, draft: &mut Draft) {
         let Some(redoing) = &self.progress.redoing else { return };
-        if redoing.redo.iter().all(|number| self.states[*number as usize] == SubtaskState::Succeeded) {
+        if redoing.redo.iter().all(|number| self.has_succeeded(*number)) {
             self.complete(task, "PASS", draft);
         }
     }
@@ -329,11 +326,8 @@ impl Known {
     fn complete(&mut self, task: TaskId, final_status: &str, draft: &mut Draft) {
         let Some(redoing) = self.progress.redoing.take() else { return };
         draft.progressed = true;
-        let recovered: Vec<u32> = redoing
-            .redo
-            .into_iter()
-            .filter(|number| self.states[*number as usize] == SubtaskState::Succeeded)
-            .collect();
+        let recovered: Vec<u32> =
+            redoing.redo.into_iter().filter(|number| self.has_succeeded(*number)).collect();
         draft.events.push(event(
             "recovery_complete",
             EventStatus::Success,
