@@ -144,13 +144,10 @@ impl ReviewPlan {
     /// assert_eq!(judgment.findings[0].line, Some(2));
     /// ```
     pub fn reviewer(&self) -> Result<Reviewer, ReviewError> {
-        let words: Vec<String> = self.todo_words.iter().map(|word| regex::escape(word)).collect();
+        let words: Vec<String> = self.todo_words.iter().map(|word| whole_word(word)).collect();
         let words = match words.join("|") {
             none if none.is_empty() => None,
-            any => Some(compiled(
-                "todo_words",
-                &format!(r"(?i)(?:(?-u:\b)|\A|[^\x00-\x7F])(?:{any})(?:(?-u:\b)|\z|[^\w])"),
-            )?),
+            any => Some(compiled("todo_words", &format!("(?i)(?:{any})"))?),
         };
         let all = |field, patterns: &[String]| {
             patterns
@@ -166,6 +163,14 @@ impl ReviewPlan {
             plan: self.clone(),
         })
     }
+}
+
+/// A word as a pattern: it ends where its letters end, also between letters of another script.
+fn whole_word(word: &str) -> String {
+    let edge = |c: Option<char>| {
+        if c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') { r"(?-u:\b)" } else { "" }
+    };
+    format!("{}{}{}", edge(word.chars().next()), regex::escape(word), edge(word.chars().next_back()))
 }
 
 fn compiled(field: &'static str, pattern: &str) -> Result<Regex, ReviewError> {
@@ -192,11 +197,12 @@ impl Reviewer {
     }
 
     /// The files that an output claims to have made or changed: who looks them up tells the review in [`Material::files`].
-    pub fn claims(&self, output: &[u8]) -> Vec<Claim> {
-        if !self.asks(Criterion::Q1) && !self.asks(Criterion::Q5) && !self.asks(Criterion::Q6) {
+    pub fn claims(&self, material: &Material<'_>) -> Vec<Claim> {
+        let is_code = material.name.and_then(Language::of_file).is_some();
+        if is_code || ![Criterion::Q1, Criterion::Q5, Criterion::Q6].iter().any(|asked| self.asks(*asked)) {
             return Vec::new();
         }
-        let text = material::readable(output);
+        let text = material::readable(material.output);
         let mut scan = Scan::new(self, Of::Output, None, false, true);
         read_document(&text, &mut scan);
         let allowed: Vec<u32> = document::numbered(&text)

@@ -46,9 +46,9 @@ static STILL: LazyLock<Regex> = LazyLock::new(|| {
 /// The name of something: an app, a list, the marks themselves.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r"(?ix)^[\ -]?(?:lists?|apps?|applications?|items?|pages?|entry|entries|boards?|components?|models?|trees?|mvc|api|
-            comments?|markers?|marks?|tags?|keywords?|words?|tasks?|highlight\w*|tracker|management|
-            アプリ|リスト|管理|一覧|項目|機能|コメント|マーカー|タスク|画面|という|と書|といった)(?-u:\b|[^\x00-\x7F])",
+        r"(?ix)^[\ -]?(?:(?:lists?|apps?|applications?|items?|pages?|entry|entries|boards?|components?|models?|trees?|mvc|api|
+            comments?|markers?|marks?|tags?|keywords?|words?|tasks?|highlight\w*|tracker|management)(?-u:\b)|
+            アプリ|リスト|管理|一覧|項目|機能|コメント|マーカー|タスク|画面|という|と書|といった)",
     )
 });
 static CALLED_A_HACK: LazyLock<Regex> = LazyLock::new(|| {
