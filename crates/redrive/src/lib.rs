@@ -64,6 +64,8 @@ mod outcome;
 mod packed;
 mod record;
 mod retry;
+#[cfg(feature = "exec")]
+pub mod review;
 mod secrets;
 mod signals;
 #[cfg(all(feature = "snapshot", target_os = "linux"))]
