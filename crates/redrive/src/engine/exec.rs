@@ -17,7 +17,7 @@ use super::{Executor, Running};
 use crate::bounded::Captured;
 use crate::exec::{CommandSpec, DEFAULT_GRACE, Wiring, run_captured};
 use crate::outcome::{Evidence, Executed, Outcome};
-use crate::review::review_output;
+use crate::review::{Reviewed, review_output};
 
 /// How much longer than its command an attempt may take that keeps files, reviews, and puts files back.
 const STEP_LEEWAY: Duration = Duration::from_mins(45);
@@ -89,7 +89,14 @@ async fn reviewed(
 ) -> Executed {
     let lang = running.engine().0.lang;
     let cwd = spec.cwd.clone().unwrap_or_else(|| ".".into());
-    let judgment = match review_output(plan, &captured.bytes, captured.total, &cwd, changed).await {
+    let output = Reviewed {
+        output: &captured.bytes,
+        total_bytes: captured.total,
+        name: None,
+        cwd: &cwd,
+        changed_files: changed,
+    };
+    let judgment = match review_output(plan, output, &running.surroundings()).await {
         Ok(judgment) => judgment,
         // A review that cannot be made says nothing about the output: somebody has to mend the review.
         Err(error) => {

@@ -209,7 +209,7 @@ fn tell_news(news: &TaskNews, stage: &mut Stage<'_>) {
         }
         // Its last attempt has told.
         TaskNews::Over { .. } => return,
-        TaskNews::Recovering { strategy, failed, undone } => {
+        TaskNews::Recovering { strategy, failed, undone, .. } => {
             let key = format!("task.recovering.{}", strategy.name().to_lowercase().replace('_', "-"));
             let undone: &dyn std::fmt::Display = &undone.join(", ");
             text(lang, &key, &[("failed", &failed.join(", ")), ("undone", undone)])
