@@ -187,7 +187,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         },
         StoredCommand::Queue { command } => queue::run(command, stage),
         StoredCommand::Task { command } => match command {
-            None => help::show(&group("task"), stage),
+            None => help::show(&["task".to_owned()], stage),
             Some(command) => task::run(command, stage),
         },
         StoredCommand::Metrics(args) => {

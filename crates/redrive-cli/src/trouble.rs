@@ -16,7 +16,7 @@ use crate::args::BadFilter;
 use crate::exit::Exit;
 use crate::pointer::point;
 pub(crate) use desk::DeskTrouble;
-pub(crate) use task::TaskTrouble;
+pub(crate) use task::{TaskTrouble, placed};
 
 use crate::secret;
 use crate::text::{say, text};
@@ -205,7 +205,7 @@ impl Trouble {
                 problems.iter().map(|problem| format!("{file}: {}", problem.describe(lang))).collect()
             }
             Trouble::Desk(trouble) => trouble.messages(lang),
-            Trouble::Task(trouble) => vec![trouble.message(lang)],
+            Trouble::Task(trouble) => trouble.messages(lang),
             _ => vec![self.message(lang)],
         }
     }

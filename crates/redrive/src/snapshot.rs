@@ -199,8 +199,11 @@ impl Snapshots {
     /// The ids that begin so, in order.
     pub fn ids_beginning(&self, beginning: &str) -> Result<Vec<SnapshotId>, SnapshotError> {
         let names = self.place.names(Part::Manifests)?;
-        let mut ids: Vec<SnapshotId> =
-            names.iter().filter(|name| name.starts_with(beginning)).map(|name| name.parse()).collect::<Result<_, _>>()?;
+        let mut ids: Vec<SnapshotId> = names
+            .iter()
+            .filter(|name| name.starts_with(beginning))
+            .map(|name| name.parse())
+            .collect::<Result<_, _>>()?;
         ids.sort_unstable();
         Ok(ids)
     }

@@ -13,13 +13,14 @@ use redrive::current_umask;
 use redrive::engine::{Engine, TaskRequest};
 use redrive_policy::Format;
 use redrive_policy::plan::Plan;
-use redrive_store::{Task, TaskId, TaskState};
+use redrive_store::{Task, TaskId, TaskState, Timestamp};
 
 use super::opened::{self, Opened};
 use super::shown as show;
 use crate::args::{TaskCommand, TaskRunArgs};
+use crate::settings::Form;
 use crate::text::text;
-use crate::trouble::{TaskTrouble, Trouble};
+use crate::trouble::{TaskTrouble, Trouble, placed};
 use crate::view::task::{TaskChangedView, TaskView, TasksView};
 use crate::{Exit, Stage, render};
 
@@ -52,10 +53,11 @@ fn read(file: &Path, stage: &mut Stage<'_>) -> Result<Read, Trouble> {
     let source = std::fs::read_to_string(&path).map_err(unreadable)?;
     let path = path.canonicalize().map_err(unreadable)?;
     let format = if path.extension() == Some(OsStr::new("json")) { Format::Json } else { Format::Toml };
+    let name = file.display().to_string();
     let (mut plan, warnings) =
-        Plan::parse(&source, format, &file.display().to_string()).map_err(Trouble::BrokenConfig)?;
+        Plan::parse(&source, format, &name).map_err(|error| Trouble::Task(TaskTrouble::BadPlan(error)))?;
     for warning in warnings {
-        stage.talk.warning(&format!("{}: {}", file.display(), warning.message(stage.settings.lang)));
+        stage.talk.warning(&placed(&name, &warning, stage.settings.lang));
     }
     if plan.name.is_empty() {
         plan.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -131,7 +133,7 @@ fn end(opened: &Opened, engine: &Engine, id: TaskId, stage: &mut Stage<'_>) -> R
         TaskState::Partial => Exit::Partly,
         TaskState::Escalated | TaskState::Cancelled | TaskState::Running => Exit::Failed,
     };
-    if stage.settings.json() {
+    if stage.settings.form == Form::Json {
         render::show(&view, stage)?;
     }
     Ok(exit)
@@ -146,13 +148,13 @@ fn status(which: &OsStr, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
 
 fn list(all: bool, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let Some(opened) = opened::if_there(stage)? else {
-        return show(&TasksView::new(Vec::new()), Exit::Done, stage);
+        return show(&TasksView::new(Vec::new(), now(stage)), Exit::Done, stage);
     };
     let tasks = opened.wait(opened.store.tasks(!all, None, LISTED))?;
     // Whoever has nothing under way wants to see what was last.
     let tasks =
         if tasks.is_empty() && !all { opened.wait(opened.store.tasks(false, None, LISTED))? } else { tasks };
-    show(&TasksView::new(tasks), Exit::Done, stage)
+    show(&TasksView::new(tasks, now(stage)), Exit::Done, stage)
 }
 
 fn cancel(which: &OsStr, why: Option<&str>, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
@@ -202,5 +204,9 @@ fn find(opened: &Opened, which: &OsStr, stage: &Stage<'_>) -> Result<Task, Troub
 
 fn view(opened: &Opened, engine: &Engine, id: TaskId) -> Result<TaskView, Trouble> {
     let story = opened.runtime.block_on(engine.task_story(id))?;
-    Ok(TaskView::new(story))
+    Ok(TaskView::new(&story, engine.now()))
+}
+
+fn now(stage: &Stage<'_>) -> Timestamp {
+    Timestamp::from_system(stage.now)
 }

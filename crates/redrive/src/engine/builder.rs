@@ -127,7 +127,11 @@ impl EngineBuilder {
     /// of a snapshot is what is listed beside it: a store's own files. Without such a folder a command runs unprotected,
     /// and an event says so.
     #[cfg(feature = "snapshot")]
-    pub fn snapshots_in(mut self, dir: impl Into<std::path::PathBuf>, never: Vec<std::path::PathBuf>) -> EngineBuilder {
+    pub fn snapshots_in(
+        mut self,
+        dir: impl Into<std::path::PathBuf>,
+        never: Vec<std::path::PathBuf>,
+    ) -> EngineBuilder {
         self.snapshots = Some(Arc::new(super::protect::SnapshotPlace::new(dir.into(), never)));
         self
     }

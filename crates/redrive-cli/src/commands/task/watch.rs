@@ -17,6 +17,7 @@ use crate::Stage;
 use crate::commands::enqueue::{EXEC, HTTP};
 use crate::commands::signals::{SIGINT, Signals};
 use crate::commands::told::{End, Told};
+use crate::settings::Form;
 use crate::text::{say, text};
 use crate::trouble::Trouble;
 use crate::view::moment::rough;
@@ -137,7 +138,7 @@ pub(super) async fn until_over(
 
 /// How steps are connected to the terminal: what they write comes line by line, with their names.
 fn wired(stage: &Stage<'_>) -> CommandExecutor {
-    if stage.settings.json() || stage.talk.is_quiet() {
+    if stage.settings.form == Form::Json || stage.talk.is_quiet() {
         return CommandExecutor::captured();
     }
     CommandExecutor::wired_by(|running| {

@@ -6,11 +6,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_policy::EscalationReport;
 use redrive_policy::graph::{Front, Graph, Stand};
 use redrive_store::{
-    Begun, JobId, JobStanding, JobState, NewEvent, NewJob, Subtask, SubtaskState, Task, TaskEnd, TaskId,
-    TaskState, TaskStep, Timestamp, WorkerId,
+    Begun, JobId, JobStanding, JobState, NewEvent, NewJob, Redriven, Subtask, SubtaskState, Task, TaskEnd,
+    TaskId, TaskState, TaskStep, Timestamp, WorkerId,
 };
+
+use serde::Deserialize as _;
 
 use super::begin;
 use super::progress::Progress;
@@ -223,7 +226,7 @@ impl Driver {
             match record.state {
                 JobState::Dead(_) => {
                     let redriven = store.redrive(self.engine.now(), vec![job], "redrive").await?;
-                    if redriven.iter().any(|one| one.is_back()) {
+                    if redriven.contains(&Redriven::Ready) {
                         draft.mark.push((number, SubtaskState::Started));
                         return Ok(());
                     }
@@ -286,6 +289,13 @@ impl Driver {
             return Ok(false);
         };
         known.version = stepped.version;
+        // Only now is it sure that a person has to be told.
+        if let Some(report) = draft.end.as_ref().and_then(|end| end.report.as_ref()) {
+            match EscalationReport::deserialize(report) {
+                Ok(report) => self.engine.tell_escalation(self.id.to_string(), report),
+                Err(error) => tracing::warn!(task = %self.id, %error, "a report cannot be read again"),
+            }
+        }
         known.jobs.extend(numbers.into_iter().zip(stepped.jobs));
         Ok(true)
     }
@@ -294,11 +304,13 @@ impl Driver {
 impl Known {
     fn read(task: &Task, rows: &[Subtask]) -> Result<Known, EngineError> {
         let stored = Stored::read(task)?;
-        let graph = Graph::of(&stored.plan).map_err(|error| EngineError::BadPlan(task.id, error.to_string()))?;
+        let graph =
+            Graph::of(&stored.plan).map_err(|error| EngineError::BadPlan(task.id, error.to_string()))?;
         let mut stands = vec![Stand::Waiting; graph.len()];
         let mut begun = vec![0; graph.len()];
         let mut jobs = BTreeMap::new();
-        for row in rows.iter().filter(|row| (row.number as usize) < stands.len()) {
+        let len = graph.len();
+        for row in rows.iter().filter(|row| (row.number as usize) < len) {
             stands[row.number as usize] = stand(row.state);
             let at = row.started_at.map_or(0, Timestamp::millis);
             begun[row.number as usize] = u64::try_from(at).unwrap_or(0);
@@ -313,7 +325,8 @@ impl Known {
     fn look(&mut self, task: TaskId, begun: &[Begun], draft: &mut Draft) -> Vec<u32> {
         let mut failed = Vec::new();
         self.running.clear();
-        for one in begun.iter().filter(|one| (one.number as usize) < self.begun.len()) {
+        let len = self.begun.len();
+        for one in begun.iter().filter(|one| (one.number as usize) < len) {
             let state = match one.standing {
                 JobStanding::Ready { .. } | JobStanding::Leased { .. } => {
                     self.running.insert(one.number);

@@ -1,13 +1,18 @@
 //! What is done about a task of which a part has failed for good (R-T2): the strategy is chosen by a pure function, and
 //! carried out one undone subtask after the other, so that a crash in between changes nothing about the end.
 
+use std::sync::Arc;
+
 use redrive_policy::graph::Stand;
 use redrive_policy::plan::{OnEscalate, RecoveryStrategy};
 use redrive_policy::strategy::{self, MayRetry, Situation};
-use redrive_policy::{Cause, EscalationReport, Lang, one_line};
+use redrive_policy::{
+    Cause, Details, Escalation, EscalationReport, Failure, History, Lang, RetryAttempt, decide, one_line,
+};
 use redrive_store::{
     DeadLetter, EventStatus, JobId, JobState, NewEvent, SubtaskState, TaskEnd, TaskId, TaskState,
 };
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::drive::{Draft, Driver, Known};
@@ -178,8 +183,7 @@ impl Driver {
         if let Some(stopping) = known.progress.stopping.clone() {
             let rollback = known.stored.plan.recovery.on_escalate == OnEscalate::Rollback;
             if rollback && !stopping.rolled_back {
-                let undo =
-                    strategy::rollback_all(known.front.graph(), known.front.stands(), &known.begun);
+                let undo = strategy::rollback_all(known.front.graph(), known.front.stands(), &known.begun);
                 known.progress.undoing = Some(Undoing {
                     strategy: RecoveryStrategy::Escalate,
                     failed: stopping.failed,
@@ -240,7 +244,7 @@ impl Driver {
         Ok(both_ends(&redact(&told), TOLD).into_owned())
     }
 
-    /// The report that a person reads: that of the first letter, in the task's name.
+    /// The report that a person reads: that of the first letter; or what is known where there is none.
     async fn report(
         &self,
         known: &Known,
@@ -248,17 +252,57 @@ impl Driver {
         not_restored: Option<&str>,
     ) -> Result<Value, EngineError> {
         let first = failed.first().copied().unwrap_or_default();
+        let subtask = subtask_id(self.id, &known.stored.plan, first);
         let letter = self.letter(known.jobs.get(&first).copied()).await?;
-        let mut report = letter.map(|letter| letter.report).unwrap_or_else(|| json!({}));
-        if let Some(what) = not_restored
-            && let Ok(mut told) = serde_json::from_value::<EscalationReport>(report.clone())
-        {
-            told.not_restored(what, self.engine.0.lang);
-            report = serde_json::to_value(told).map_err(EngineError::Payload)?;
+        let report = letter.map(|letter| EscalationReport::deserialize(&letter.report));
+        let report = match (not_restored, report) {
+            (None, Some(Ok(report))) => report,
+            (_, report) => {
+                let earlier = report.and_then(Result::ok).map(|report| report.debug_info.retry_history);
+                let lang = self.engine.0.lang;
+                let what = match not_restored {
+                    Some(what) => redrive_policy::not_restored(lang, what),
+                    None => redrive_policy::ended_by_somebody(lang, &subtask),
+                };
+                self.report_of(known, &subtask, &what, earlier.unwrap_or_default())
+            }
+        };
+        serde_json::to_value(report).map_err(EngineError::Payload)
+    }
+
+    /// A report about something that no attempt has failed with.
+    fn report_of(
+        &self,
+        known: &Known,
+        subtask: &str,
+        what: &str,
+        mut attempts: Vec<RetryAttempt>,
+    ) -> EscalationReport {
+        let engine = &self.engine;
+        let details = Details { message: Some(what.to_owned()), ..Details::default() };
+        let failure = Failure { details: Some(Arc::new(details)), ..Failure::of(Cause::HumanJudgment) };
+        let policy = engine.policies().default_named().policy.clone();
+        let decision = decide(&policy, &failure, &History::retries(0), &mut engine.rng());
+        let (task_id, escalated_at) = (self.id.to_string(), engine.now().to_string());
+        attempts.push(RetryAttempt {
+            attempt_number: u32::try_from(attempts.len()).unwrap_or(u32::MAX).saturating_add(1),
+            timestamp: escalated_at.clone(),
+            failure_type: failure.cause.failure_type(),
+            cause: failure.cause,
+            error_message: what.to_owned(),
+            duration_ms: 0,
+        });
+        Escalation {
+            task_id: &task_id,
+            subtask_id: Some(subtask),
+            task_summary: &known.stored.plan.name,
+            decision: &decision,
+            attempts: &attempts,
+            escalated_at: &escalated_at,
+            trace_file: None,
+            relevant_logs: &[],
         }
-        report["task_id"] = json!(self.id.to_string());
-        report["subtask_id"] = json!(subtask_id(self.id, &known.stored.plan, first));
-        Ok(report)
+        .report(&engine.0.escalate, engine.0.lang)
     }
 }
 
