@@ -38,6 +38,7 @@ pub mod review;
 mod rng;
 pub mod simulate;
 mod size;
+pub mod strategy;
 
 pub use backoff::{
     Backoff, Curve, DEFAULT_CAP, Delay, EXACT_STEPS, FALLBACK_DELAY, Multiplier, Strategy, SwitchStrategy,
