@@ -12,6 +12,7 @@ mod operate;
 mod policy_flags;
 mod redrive;
 mod simulate;
+mod tasks;
 mod value;
 
 use std::ffi::OsString;
@@ -38,6 +39,7 @@ pub(crate) use operate::{
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use simulate::SimulateArgs;
+pub(crate) use tasks::{TaskCommand, TaskRunArgs};
 pub(crate) use value::{BadValue, JobRef, Since, job_ref};
 
 /// The most delays that `policy delays` computes.
@@ -194,6 +196,10 @@ pub(crate) enum StoredCommand {
     Queue {
         #[command(subcommand)]
         command: Option<QueueCommand>,
+    },
+    Task {
+        #[command(subcommand)]
+        command: Option<TaskCommand>,
     },
     Store {
         #[command(subcommand)]

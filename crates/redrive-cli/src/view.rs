@@ -40,6 +40,7 @@ mod sample;
 pub(crate) mod simulation;
 pub(crate) mod status;
 pub(crate) mod story;
+pub(crate) mod task;
 pub(crate) mod trace;
 pub(crate) mod welcome;
 

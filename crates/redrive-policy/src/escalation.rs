@@ -369,3 +369,13 @@ fn shorten(text: &str, room: usize) -> String {
     }
     cut
 }
+
+/// What a person is told when files could not be put back (R-P14).
+pub fn not_restored(lang: Lang, what: &str) -> String {
+    text(lang, "task.not-restored", &[("what", &what)])
+}
+
+/// What a person is told of a subtask that neither succeeded nor failed.
+pub fn ended_by_somebody(lang: Lang, subtask: &str) -> String {
+    text(lang, "task.ended-by-somebody", &[("subtask", &subtask)])
+}

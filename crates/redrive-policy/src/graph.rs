@@ -4,11 +4,43 @@
 //! is to look at, never with its square, and none of them recurses: a chain of a hundred thousand is fine.
 
 mod circle;
+mod front;
 mod reach;
 
 use std::fmt;
 
+use crate::cause::named_enum;
 use crate::plan::Plan;
+
+pub use front::Front;
+
+named_enum! {
+    /// Where a subtask stands.
+    Stand {
+        /// It waits: for what it depends on, or for its turn.
+        Waiting = "waiting",
+        /// It is being worked on.
+        Started = "started",
+        /// It is done.
+        Succeeded = "succeeded",
+        /// Its policy has given up on it.
+        Failed = "failed",
+        /// It will not be begun: something that it depends on failed.
+        Skipped = "skipped",
+        /// Somebody ended it.
+        Cancelled = "cancelled",
+    }
+}
+
+impl Stand {
+    /// Whether anything may have been written by it.
+    pub const fn has_begun(self) -> bool {
+        match self {
+            Stand::Started | Stand::Succeeded | Stand::Failed | Stand::Cancelled => true,
+            Stand::Waiting | Stand::Skipped => false,
+        }
+    }
+}
 
 /// Subtasks and their dependencies, without a circle.
 ///

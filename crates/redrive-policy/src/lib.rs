@@ -38,6 +38,7 @@ pub mod review;
 mod rng;
 pub mod simulate;
 mod size;
+pub mod strategy;
 
 pub use backoff::{
     Backoff, Curve, DEFAULT_CAP, Delay, EXACT_STEPS, FALLBACK_DELAY, Multiplier, Strategy, SwitchStrategy,
@@ -55,11 +56,12 @@ pub use decide::{
 pub use duration::{BadDuration, human_duration, parse_duration};
 pub use escalation::{
     DebugInfo, EscalateSettings, Escalation, EscalationLevel, EscalationReason, EscalationReport,
-    FailureSummary, FatalError, LastFailure, MAX_LOG_LINES, ReasonType, RetryAttempt,
+    FailureSummary, FatalError, LastFailure, MAX_LOG_LINES, ReasonType, RetryAttempt, ended_by_somebody,
+    not_restored,
 };
 pub use failure::{Code, Details, Failure, Report, RuleId, Verdict, Words};
 pub use fingerprint::{fingerprint, skeleton};
-pub use hint::Hint;
+pub use hint::{Hint, blamed_hint};
 pub use jitter::{Factor, Jitter};
 pub use known_secrets::{KnownSecrets, redact_json};
 pub use lang::{Catalog, Lang};

@@ -352,6 +352,9 @@ pub trait Tasks: Send + Sync {
     /// Tasks, the newest first; only those that go on, or only those of a place, if asked.
     fn tasks(&self, open_only: bool, place: Option<&str>, limit: u32) -> Answer<'_, Vec<Task>>;
 
+    /// The tasks that go on, the newest first, by their ids alone: this is asked often.
+    fn open_tasks(&self, limit: u32) -> Answer<'_, Vec<TaskId>>;
+
     /// One task.
     fn task(&self, id: TaskId) -> Answer<'_, Option<Task>>;
 

@@ -27,7 +27,7 @@
 //! None is on by default. `anyhow`, `http`, `hyper`, `hyper-util`, `reqwest`, `rusqlite`, `serde_json`, `tokio-postgres` and
 //! `toml` read typed signals out of the errors of the crate they are named after; `tower` and `reqwest-middleware`
 //! add a layer and a client middleware over the same policy; `exec` runs a command and `http-call` makes an HTTP call as
-//! one attempt of a job, and both tell an [`Outcome`].
+//! one attempt of a job, and both tell an [`Outcome`]; `snapshot` keeps files as they are and puts them back (Linux).
 //!
 //! # Where things are
 //! `inline` holds the whole logic without a clock or a future; [`Retry`] (futures) and [`RetryBlocking`] (blocking
@@ -64,8 +64,12 @@ mod outcome;
 mod packed;
 mod record;
 mod retry;
+#[cfg(feature = "exec")]
+pub mod review;
 mod secrets;
 mod signals;
+#[cfg(all(feature = "snapshot", target_os = "linux"))]
+pub mod snapshot;
 mod surroundings;
 mod turns;
 mod verbs;

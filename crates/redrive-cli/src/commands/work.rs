@@ -129,7 +129,7 @@ fn tell(attempt: &Told, to_tell: &ToTell, stage: &mut Stage<'_>) {
         End::Succeeded { took, .. } => {
             text(lang, "work.succeeded", &[who[0], who[1], who[2], ("took", &rough(*took))])
         }
-        End::Retrying { failed, delay } => text(
+        End::Retrying { failed, delay, .. } => text(
             lang,
             "work.retrying",
             &[

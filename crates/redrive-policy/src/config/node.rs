@@ -42,12 +42,13 @@ impl Node {
         }
         match format {
             Format::Json => {
-                let mut node: Node = serde_json::from_str(source).map_err(|error| json_problem(&error))?;
+                let mut node: Node =
+                    serde_json::from_str(source).map_err(|error| Box::new(json_problem(&error)))?;
                 node.number(&mut 0);
                 Ok(Some(node))
             }
             Format::Toml => {
-                let table = DeTable::parse(source).map_err(|error| toml_problem(source, &error))?;
+                let table = DeTable::parse(source).map_err(|error| Box::new(toml_problem(source, &error)))?;
                 Ok(Some(Node { at: 0, value: from_table(table.get_ref()) }))
             }
         }
@@ -161,14 +162,14 @@ impl Node {
     }
 }
 
-fn json_problem(error: &serde_json::Error) -> Box<Problem> {
+fn json_problem(error: &serde_json::Error) -> Problem {
     let text = error.to_string();
     // The place is said in the path, so the words need not repeat it.
     let detail = text.rsplit_once(" at line ").map_or(text.as_str(), |(detail, _)| detail);
     syntax(error.line(), error.column(), detail, Format::Json)
 }
 
-fn toml_problem(source: &str, error: &toml::de::Error) -> Box<Problem> {
+fn toml_problem(source: &str, error: &toml::de::Error) -> Problem {
     let start = error.span().map_or(0, |span| span.start.min(source.len()));
     let before = source.get(..start).unwrap_or_default();
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -176,14 +177,14 @@ fn toml_problem(source: &str, error: &toml::de::Error) -> Box<Problem> {
     syntax(line, before[line_start..].chars().count() + 1, error.message(), Format::Toml)
 }
 
-fn syntax(line: usize, column: usize, detail: &str, format: Format) -> Box<Problem> {
+fn syntax(line: usize, column: usize, detail: &str, format: Format) -> Problem {
     let detail = detail.trim().replace('\n', "; ");
-    Box::new(Problem {
+    Problem {
         path: format!("line {line}, column {column}"),
         kind: ProblemKind::Syntax { detail },
         expected: Expected::Syntax(format),
         place: None,
-    })
+    }
 }
 
 fn from_table(table: &DeTable<'_>) -> Value {

@@ -1,6 +1,7 @@
 //! Folders that snapshots keep, as a plan writes them: which overlap, and who must not work there at the same time.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Bound;
 
 use crate::graph::Graph;
 
@@ -43,6 +44,16 @@ pub(crate) fn around(root: &str) -> impl Iterator<Item = &str> {
     let ends = root.match_indices('/').map(|(end, _)| end).chain([root.len()]);
     let named = ends.map(move |end| &root[..end]).filter(|outer| *outer != HERE);
     [HERE].into_iter().chain(named)
+}
+
+/// The first of these roots that is inside the folder.
+pub(crate) fn inside<'a, T>(roots: &'a BTreeMap<String, T>, folder: &str) -> Option<&'a String> {
+    if folder == HERE {
+        return roots.keys().next();
+    }
+    let begin = format!("{folder}/");
+    let next = roots.range::<str, _>((Bound::Included(begin.as_str()), Bound::Unbounded)).next();
+    next.map(|(root, _)| root).filter(|root| root.starts_with(&begin))
 }
 
 /// Two subtasks that share files and could run at the same time, and the root of the second; the first such pair.

@@ -46,6 +46,10 @@ impl Tasks for Postgres {
         Box::pin(self.read(TasksOf { open_only, place, limit }))
     }
 
+    fn open_tasks(&self, limit: u32) -> Answer<'_, Vec<TaskId>> {
+        Box::pin(self.read(OpenTasks { limit }))
+    }
+
     fn task(&self, id: TaskId) -> Answer<'_, Option<Task>> {
         Box::pin(self.read(TaskOf { id }))
     }
@@ -294,6 +298,20 @@ impl Question for BegunOf {
             Ok(Begun { number, job, standing: found.standing() })
         };
         line.all(sql!("subtask_begun"), args![self.id.0]).await?.iter().map(read).collect()
+    }
+}
+
+/// The tasks that go on.
+struct OpenTasks {
+    limit: u32,
+}
+
+impl Question for OpenTasks {
+    type Answer = Vec<TaskId>;
+
+    async fn ask(&self, line: &Line, _: &RefCell<Memory>, _: &Seals) -> Result<Vec<TaskId>, Fault> {
+        let rows = line.all(sql!("task_open"), args![i64::from(self.limit)]).await?;
+        rows.iter().map(|row| Ok(TaskId(column(row, 0)?))).collect()
     }
 }
 

@@ -37,6 +37,13 @@ impl Tasks for Sqlite {
         Box::pin(self.readers.read(move |batch| tasks(batch, open_only, place, limit)))
     }
 
+    fn open_tasks(&self, limit: u32) -> Answer<'_, Vec<TaskId>> {
+        Box::pin(
+            self.readers
+                .read(move |batch| batch.all(sql!("task_open"), [limit], |row| Ok(TaskId(row.get(0)?)))),
+        )
+    }
+
     fn task(&self, id: TaskId) -> Answer<'_, Option<Task>> {
         Box::pin(self.readers.read(move |batch| task(batch, id)))
     }

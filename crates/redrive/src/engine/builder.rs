@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use redrive_policy::{AutoRedrive, Classifier, Config, EscalateSettings, Lang, Policy};
+use redrive_policy::{AutoRedrive, Classifier, Config, EscalateSettings, Lang, Policy, RecoverySettings};
 use redrive_store::{Sqlite, SqliteOptions, Store};
 
 use super::escalation::{Escalated, Listener, Telling};
@@ -42,6 +42,8 @@ pub struct EngineBuilder {
     seed: Option<u64>,
     retention: Retention,
     auto_redrive: Vec<AutoRedrive>,
+    #[cfg(feature = "snapshot")]
+    snapshots: Option<Arc<super::protect::SnapshotPlace>>,
     lang: Option<Lang>,
     listener: Option<Listener>,
 }
@@ -66,6 +68,8 @@ impl EngineBuilder {
             seed: None,
             retention: Retention::default(),
             auto_redrive: Vec::new(),
+            #[cfg(feature = "snapshot")]
+            snapshots: None,
             lang: None,
             listener: None,
         }
@@ -119,6 +123,19 @@ impl EngineBuilder {
         self
     }
 
+    /// The folder in which files are kept that are put back when a command fails; it is made when the first one is. Never part
+    /// of a snapshot is what is listed beside it: a store's own files. Without such a folder a command runs unprotected,
+    /// and an event says so.
+    #[cfg(feature = "snapshot")]
+    pub fn snapshots_in(
+        mut self,
+        dir: impl Into<std::path::PathBuf>,
+        never: Vec<std::path::PathBuf>,
+    ) -> EngineBuilder {
+        self.snapshots = Some(Arc::new(super::protect::SnapshotPlace::new(dir.into(), never)));
+        self
+    }
+
     /// The language that reports are written in; the configuration's, else English.
     pub fn lang(mut self, lang: Lang) -> EngineBuilder {
         self.lang = Some(lang);
@@ -168,6 +185,9 @@ impl EngineBuilder {
             clock: self.clock,
             policies: RwLock::new(Arc::new(policies)),
             classifier: RwLock::new(Arc::new(classifier)),
+            recovery: config.map_or_else(RecoverySettings::default, |config| config.recovery),
+            #[cfg(feature = "snapshot")]
+            snapshots: self.snapshots,
             escalate,
             telling: Telling::new(self.listener, escalate.notify_immediately),
             lang: self.lang.or_else(|| config.and_then(|config| config.settings.lang)).unwrap_or_default(),

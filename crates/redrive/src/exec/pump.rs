@@ -53,6 +53,10 @@ impl Pump<'_> {
             self.pump(from).await;
         }
         let _ = self.flush().await;
+        if let Some(to) = &mut self.to {
+            // A line without an end is shown now, by those who show lines.
+            let _ = to.shutdown().await;
+        }
     }
 
     async fn pump(&mut self, mut from: impl AsyncRead + Unpin) {

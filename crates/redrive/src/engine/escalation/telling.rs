@@ -156,8 +156,7 @@ impl Engine {
     }
 
     /// Tells of something else that a person has to know, such as a task that cannot go on. It is durable by now.
-    // Called by whoever moves tasks on.
-    #[allow(dead_code)]
+    #[cfg(feature = "tasks")]
     pub(in crate::engine) fn tell_escalation(&self, id: String, report: EscalationReport) {
         self.0.telling.add(vec![Escalated { id, report }], self.clock().steady());
     }

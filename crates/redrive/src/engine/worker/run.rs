@@ -119,7 +119,7 @@ pub(super) async fn run(
         report: WorkerReport::default(),
         reached: false,
     };
-    let holder = (!worker.plan.reserved_only).then_some(worker.id().0);
+    let holder = (!worker.plan.keeps_its_own).then_some(worker.id().0);
     let ended = worker.engine.drive_beside(holder, run.work(receiver, shutdown)).await;
     let report = run.report;
     drop(run);

@@ -1,0 +1,6 @@
+//! Snapshots of files and restoring them: R-T3 and rows 50 to 56 of the fault catalogue. Every test compares whole trees,
+//! names as bytes, content, modes and links.
+#![cfg(target_os = "linux")]
+
+mod round_trip;
+mod tree;
