@@ -58,6 +58,7 @@ use redrive_policy::PolicyWarning;
 
 use crate::args::{
     Args, Command, ConfigCommand, DlqCommand, IdArg, JobRef, PolicyCommand, StoreCommand, StoredCommand,
+    SubjectArg,
 };
 use crate::settings::Form;
 use crate::text::{say, text};
@@ -180,7 +181,10 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         }),
         StoredCommand::Trace(args) => {
             let (latest, raw) = (args.latest, args.raw);
-            each(args.id, stage, |id, stage| trace::run(id, latest, raw, stage))
+            match args.id {
+                SubjectArg::Task(task) => trace::run_task(task, latest, raw, stage),
+                SubjectArg::Other(id) => each(id, stage, |id, stage| trace::run(id, latest, raw, stage)),
+            }
         }
         StoredCommand::Purge(args) => match purge::run(&args, stage)? {
             Some(view) => shown(&view, Exit::Done, stage),

@@ -50,7 +50,7 @@ fn list(args: EscalationsArgs, stage: &mut Stage<'_>) -> Result<EscalationsView,
     });
     Ok(EscalationsView {
         schema: "redrive/escalations.v1",
-        items: page.items.iter().map(EscalationLine::new).collect(),
+        items: page.items.iter().map(|item| EscalationLine::new(item, stage.settings.lang)).collect(),
         next: next.map(|next| next.to_string()),
         next_page,
         all: args.all,
@@ -63,7 +63,7 @@ fn show(id: &SubjectArg, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let engine = opened.looker()?;
     for id in meant(std::slice::from_ref(id), &opened, stage)? {
         let item = found(id, &opened, &engine)?;
-        shown(&EscalationView::new(&item, opened.now), Exit::Done, stage)?;
+        shown(&EscalationView::new(&item, stage.settings.lang, opened.now), Exit::Done, stage)?;
     }
     Ok(Exit::Done)
 }

@@ -1,7 +1,7 @@
 //! What waits for a person: the list, and one of them with its whole report (R-T7, R-T8, R-T10).
 
 use redrive::engine::{EscalationId, EscalationItem};
-use redrive_policy::{EscalationLevel, EscalationReport, ReasonType, one_line};
+use redrive_policy::{EscalateSettings, EscalationLevel, EscalationReport, Lang, ReasonType, one_line};
 use redrive_store::{TaskState, Timestamp};
 use serde::Serialize;
 
@@ -33,8 +33,12 @@ pub(crate) struct EscalationLine {
 }
 
 impl EscalationLine {
-    pub(crate) fn new(item: &EscalationItem) -> EscalationLine {
+    /// In the words of this language, whatever the report was written in.
+    pub(crate) fn new(item: &EscalationItem, lang: Lang) -> EscalationLine {
         let seen = item.acknowledged.as_ref();
+        let report = read_in(item, lang);
+        let said = report.as_ref().map_or(&item.user_message, |report| &report.user_message).clone();
+        let last = report.map(|report| report.failure_summary.last_failure.message);
         EscalationLine {
             id: item.id,
             name: item.name.clone(),
@@ -42,12 +46,8 @@ impl EscalationLine {
             task_state: item.task_state,
             level: item.level,
             reason_type: item.reason_type,
-            user_message: item.user_message.clone(),
-            last_failure: item
-                .report
-                .as_ref()
-                .map(|report| report.failure_summary.last_failure.message.clone())
-                .unwrap_or_default(),
+            user_message: said,
+            last_failure: last.unwrap_or_default(),
             acknowledged_at: seen.map(|seen| seen.at),
             note: seen.and_then(|seen| seen.note.clone()),
         }
@@ -62,6 +62,11 @@ impl EscalationLine {
     fn tone(&self) -> Tone {
         if self.level.is_manual() { Tone::Bad } else { Tone::Warn }
     }
+}
+
+fn read_in(item: &EscalationItem, lang: Lang) -> Option<EscalationReport> {
+    let report = item.report.clone()?;
+    Some(report.in_lang(&item.name, &EscalateSettings::default(), lang))
 }
 
 /// The newest first. JSON: `redrive/escalations.v1`.
@@ -135,11 +140,11 @@ pub(crate) struct EscalationView {
 }
 
 impl EscalationView {
-    pub(crate) fn new(item: &EscalationItem, now: Timestamp) -> EscalationView {
+    pub(crate) fn new(item: &EscalationItem, lang: Lang, now: Timestamp) -> EscalationView {
         EscalationView {
             schema: "redrive/escalation.v1",
-            line: EscalationLine::new(item),
-            report: item.report.clone(),
+            line: EscalationLine::new(item, lang),
+            report: read_in(item, lang),
             now,
         }
     }
