@@ -158,13 +158,17 @@ impl Maker<'_> {
                 (0..len).map(|_| self.value(&schema["items"])).collect()
             }
             "object" => self.table(schema),
+            // Whatever there is.
+            "" => self.pick(&[json!(null), json!(true), json!(0.5), json!("a"), json!([1, {"a": "b"}])]),
             other => panic!("this maker does not know the type {other}"),
         }
     }
 
     fn text(&mut self, schema: &Value) -> Value {
-        let samples =
-            ["a", "b", "standard", "api", "none", "mine", "1s", "0.25 ms", "2m", "0", "sqlite:x", "(?i)a+"];
+        let samples = [
+            "a", "b", "standard", "api", "none", "mine", "1s", "0.25 ms", "2m", "0", "sqlite:x", "(?i)a+",
+            "http://x", "2MB",
+        ];
         loop {
             let text = json!(samples[self.below(samples.len())]);
             if check(self.root, schema, &text).is_ok() {
@@ -196,4 +200,27 @@ impl Maker<'_> {
             }
         }
     }
+}
+
+/// The same value in TOML; `None` when there is a null in it, which TOML cannot say.
+fn toml_of(value: &Value) -> Option<String> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(toml_of).collect::<Option<Vec<_>>>()?.join(", "))
+        }
+        Value::Object(fields) => {
+            let field =
+                |(name, value): (&String, &Value)| Some(format!("{} = {}", json!(name), toml_of(value)?));
+            format!("{{ {} }}", fields.iter().map(field).collect::<Option<Vec<_>>>()?.join(", "))
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    })
+}
+
+/// The same table as a TOML file; `None` when there is a null in it.
+pub(crate) fn toml_file(file: &Value) -> Option<String> {
+    let fields = file.as_object()?.iter();
+    let lines = fields.map(|(name, value)| Some(format!("{} = {}\n", json!(name), toml_of(value)?)));
+    lines.collect()
 }
