@@ -42,7 +42,7 @@ fn small_plan() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     /// R-T1: no text makes the parser panic, whatever is cut out of a plan or put into it.
     #[test]

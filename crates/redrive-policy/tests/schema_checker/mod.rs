@@ -181,11 +181,19 @@ impl Maker<'_> {
     fn table(&mut self, schema: &Value) -> Value {
         loop {
             let mut table = Map::new();
-            for (name, field) in fields(&schema["properties"]) {
+            for (name, _) in fields(&schema["properties"]) {
                 let required = items(&schema["required"]).contains(&json!(name));
                 if required || self.below(3) == 0 {
-                    table.insert(name.clone(), self.value(field));
+                    table.insert(name.clone(), Value::Null);
                 }
+            }
+            // Rules about which fields go together are cheap to ask before anything is made for them.
+            let rules = json!({"allOf": schema.get("allOf").cloned().unwrap_or_else(|| json!([]))});
+            if check(self.root, &rules, &Value::Object(table.clone())).is_err() {
+                continue;
+            }
+            for (name, value) in &mut table {
+                *value = self.value(&schema["properties"][name]);
             }
             if let Some(names) = schema.get("propertyNames") {
                 for _ in 0..self.below(4) {
