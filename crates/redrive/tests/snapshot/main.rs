@@ -2,5 +2,7 @@
 //! names as bytes, content, modes and links.
 #![cfg(target_os = "linux")]
 
+mod child;
 mod round_trip;
+mod sweep;
 mod tree;
