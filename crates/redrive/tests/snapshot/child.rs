@@ -30,12 +30,21 @@ fn does_what_it_is_told() {
 
 /// Runs the child under strace, which kills it as it enters the n-th such call. Answers whether it did.
 pub(crate) fn killed_at(call: &str, n: usize, task: &str, dir: &Path, root: &Path) -> bool {
+    let status = traced(call, &format!("inject={call}:signal=KILL:when={n}"), task, dir, root);
+    assert!(was_killed(status) || status.success(), "{task} failed by itself at {call} {n}: {status:?}");
+    was_killed(status)
+}
+
+/// The same with an n-th call that fails. Answers whether the child did, too.
+pub(crate) fn failed_at(call: &str, error: &str, n: usize, task: &str, dir: &Path, root: &Path) -> bool {
+    !traced(call, &format!("inject={call}:error={error}:when={n}"), task, dir, root).success()
+}
+
+fn traced(call: &str, interference: &str, task: &str, dir: &Path, root: &Path) -> ExitStatus {
     let mut command = Command::new("strace");
-    command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}")]);
+    command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", interference]);
     command
-        .args(["-e", &format!("inject={call}:signal=KILL:when={n}")])
-        .arg(std::env::current_exe().unwrap());
-    command
+        .arg(std::env::current_exe().unwrap())
         .args(["--exact", "child::does_what_it_is_told", "--nocapture", "--test-threads=1", "--quiet"])
         .env("REDRIVE_TEST_TASK", task)
         .env("REDRIVE_TEST_SNAPSHOTS", dir)
@@ -45,9 +54,7 @@ pub(crate) fn killed_at(call: &str, n: usize, task: &str, dir: &Path, root: &Pat
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .process_group(0);
-    let status = command.status().unwrap();
-    assert!(was_killed(status) || status.success(), "{task} failed by itself at {call} {n}: {status:?}");
-    was_killed(status)
+    command.status().unwrap()
 }
 
 fn was_killed(status: ExitStatus) -> bool {

@@ -2,7 +2,14 @@
 //! names as bytes, content, modes and links.
 #![cfg(target_os = "linux")]
 
+mod again;
 mod child;
+mod conflict;
+mod damage;
+mod disk;
+mod property;
+mod race;
 mod round_trip;
+mod special;
 mod sweep;
 mod tree;

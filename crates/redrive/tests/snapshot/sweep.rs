@@ -8,8 +8,8 @@ use std::sync::Mutex;
 
 use redrive::snapshot::{RecoveredOutcome, RestoreOptions, SnapshotId, SnapshotRequest, Snapshots};
 
-use crate::child::{can_trace, killed_at};
-use crate::tree::{NOW, Tree, change_in_every_way, chmod, of_every_kind, plant, tree_of};
+use crate::child::{can_trace, failed_at, killed_at};
+use crate::tree::{NOW, Tree, change_in_every_way, chmod, home_in_memory, of_every_kind, plant, tree_of};
 
 /// Every call by which a process changes what is on a disk. The counter of the tracer is one per call, so each has a
 /// series of its own.
@@ -62,8 +62,7 @@ impl State {
 impl Scene {
     fn new() -> Scene {
         // A kill loses nothing of what was written, whatever the disk is: the fastest one will do.
-        let shm = Path::new("/dev/shm");
-        let home = if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() }.unwrap();
+        let home = home_in_memory();
         let root = home.path().canonicalize().unwrap().join("project");
         fs::create_dir(&root).unwrap();
         chmod(&root, 0o755);
@@ -244,4 +243,60 @@ fn a_prune_killed_at_any_call_leaves_no_hollow_snapshot() {
         killed
     });
     assert!(points >= 40, "only {points} points");
+}
+
+/// Reliability row 56, I6: a call that fails in the middle of a restore, for want of room or because the disk is bad.
+#[test]
+fn a_restore_whose_nth_call_fails_ends_whole_or_untouched() {
+    if !can_trace() {
+        return;
+    }
+    let mut ends = (0, 0);
+    for (call, error, most) in [
+        ("write", "ENOSPC", 24),
+        ("mkdirat", "ENOSPC", 12),
+        ("symlinkat", "ENOSPC", 3),
+        ("renameat2", "EIO", 33),
+        ("fchmod", "EIO", 20),
+        ("fsync", "EIO", 7),
+        ("syncfs", "EIO", 2),
+        ("rename", "EIO", 1),
+    ] {
+        for n in 1..=most {
+            let scene = Scene::taken_and_changed();
+            if !failed_at(call, error, n, "restore", &scene.dir(), &scene.root) {
+                continue;
+            }
+            scene.open();
+            let state = State::of(&scene.root);
+            let whole = state == scene.then;
+            assert!(whole || state == scene.now, "{call} {n}: neither the snapshot nor the tree before");
+            scene.is_clean();
+            if whole { ends.0 += 1 } else { ends.1 += 1 }
+        }
+    }
+    println!("after a failure: {} times the whole snapshot, {} times the tree before", ends.0, ends.1);
+    assert!(ends.0 > 20 && ends.1 > 20, "{ends:?}");
+}
+
+/// R-T3: a root that vanishes in the middle is told and waited for; when it is back, the restore goes on.
+#[test]
+fn a_root_that_vanishes_in_the_middle_is_waited_for() {
+    if !can_trace() {
+        return;
+    }
+    let scene = Scene::taken_and_changed();
+    assert!(scene.killed("renameat2", 10, "restore"), "the restore was to be killed");
+    let away = scene.home.path().join("away");
+    fs::rename(&scene.root, &away).unwrap();
+    let opened = scene.open();
+    assert!(
+        matches!(&opened.recovered()[0].outcome, RecoveredOutcome::Waiting { why } if why.contains("gone")),
+        "{:?}",
+        opened.recovered()
+    );
+    fs::rename(&away, &scene.root).unwrap();
+    assert_eq!(scene.open().recovered()[0].outcome, RecoveredOutcome::Finished);
+    assert_eq!(State::of(&scene.root), scene.then);
+    scene.is_clean();
 }

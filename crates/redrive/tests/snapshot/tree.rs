@@ -119,6 +119,11 @@ impl World {
         World::at(tempfile::tempdir().unwrap(), tree)
     }
 
+    /// On the fastest disk there is, for what is done very often.
+    pub(crate) fn in_memory(tree: &Tree) -> World {
+        World::at(home_in_memory(), tree)
+    }
+
     fn at(home: tempfile::TempDir, tree: &Tree) -> World {
         let root = home.path().canonicalize().unwrap().join("project");
         fs::create_dir(&root).unwrap();
@@ -163,6 +168,12 @@ impl World {
         }
         objects
     }
+}
+
+/// A folder on the fastest disk there is.
+pub(crate) fn home_in_memory() -> tempfile::TempDir {
+    let shm = Path::new("/dev/shm");
+    if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() }.unwrap()
 }
 
 /// A tree of every kind of thing, about thirty entries.
