@@ -16,11 +16,10 @@ fn tamper(world: &World, id: &SnapshotId, change: impl Fn(String) -> String) {
     let path = manifest_of(world, id);
     let written = fs::read_to_string(&path).unwrap();
     let body = &written[..written.rfind("#blake3 ").unwrap()];
-    let mut changed = change(body.to_owned());
+    let changed = change(body.to_owned());
     assert_ne!(changed, body, "nothing was tampered with");
     let sum = blake3::hash(changed.as_bytes()).to_hex();
-    changed.push_str(&format!("#blake3 {sum}\n"));
-    fs::write(&path, changed).unwrap();
+    fs::write(&path, format!("{changed}#blake3 {sum}\n")).unwrap();
 }
 
 /// Reliability row 55: a flipped bit in any content is told with the file's name, and the tree is as it was.
@@ -98,7 +97,7 @@ fn a_flipped_bit_in_a_manifest_is_found() {
     fs::write(&path, &good[..good.len() / 2]).unwrap();
     assert!(matches!(world.restore(&id), Err(SnapshotError::Damaged { .. })));
     assert_eq!(fs::read_to_string(world.path("a")).unwrap(), "changed");
-    assert_eq!(world.snapshots.list().unwrap().damaged, [id.clone()]);
+    assert_eq!(world.snapshots.list().unwrap().damaged, std::slice::from_ref(&id));
     // It may name contents that nobody else does: none is removed while it is there.
     let pruned = world.snapshots.prune(NOW, None).unwrap();
     assert_eq!((pruned.damaged, pruned.objects), (vec![id.clone()], 0));

@@ -156,9 +156,9 @@ fn a_restore_killed_at_any_call_ends_whole_or_untouched() {
         assert!(whole || state == scene.now, "neither the snapshot nor the tree before");
         let mut ends = ends.lock().unwrap();
         if whole {
-            ends.0 += 1
+            ends.0 += 1;
         } else {
-            ends.1 += 1
+            ends.1 += 1;
         }
         drop(ends);
         scene.is_clean();
