@@ -441,7 +441,7 @@ fn a_bad_plan_names_the_place() {
         ),
         (
             "[[subtasks]]\nid = \"build\"\ncommand = \"true\"\n[[subtasks]]\nid = \"x\"\ncommand = \"true\"\ndepends_on = [\"bild\"]\n",
-            "did you mean \"build\"?",
+            "did you mean build?",
         ),
         (
             "[[subtasks]]\nid = \"a\"\ncommand = \"true\"\n[[subtasks]]\nid = \"a\"\ncommand = \"true\"\n",

@@ -84,6 +84,17 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Lets subtasks that only say that they are reviewed be reviewed as a configuration says.
+    pub fn review_by(&mut self, configured: &crate::review::ReviewPlan) {
+        for review in self.subtasks.iter_mut().filter_map(|subtask| subtask.review.as_mut()) {
+            if *review == crate::review::ReviewPlan::default() {
+                review.clone_from(configured);
+            }
+        }
+    }
+}
+
 /// What is done when a part of a task fails.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recovery {

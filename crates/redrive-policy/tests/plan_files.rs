@@ -229,3 +229,38 @@ fn a_large_plan_is_read() {
     let error = Plan::parse(&source, Format::Json, "p").unwrap_err();
     assert!(error.problems.len() > 9_000);
 }
+
+const GUIDE: &str = include_str!("../../../docs/tasks.md");
+
+/// R-T1: the plans of the guide are plans, and the guide speaks of every key that a plan can have.
+#[test]
+fn the_guide_says_what_is_so() {
+    let plans: Vec<Plan> = GUIDE
+        .split("```toml plan\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .map(parse)
+        .collect();
+    assert_eq!(plans.len(), 2);
+    assert_eq!(plans[0].subtasks[2].blames, [1]);
+    assert_eq!(plans[1].recovery, Recovery::default());
+    let schema = Plan::schema();
+    let tables = ["subtask", "snapshot", "http", "review", "plan_recovery", "bytes"]
+        .map(|name| &schema["$defs"][name]);
+    for table in tables.into_iter().chain([&schema]) {
+        for key in table["properties"].as_object().unwrap().keys() {
+            let told = GUIDE.contains(&format!("`{key}`")) || GUIDE.contains(&format!("`{{ {key} = "));
+            assert!(told, "docs/tasks.md does not speak of {key}");
+        }
+    }
+    let wrong = plan_of_the_guide().replace("depends_on = [\"design\"]", "depends_on = [\"desing\"]");
+    let told = Plan::parse(&wrong, Format::Toml, "plan.toml").unwrap_err().to_string();
+    assert!(GUIDE.contains(&told), "{told}");
+    for strategy in RecoveryStrategy::NAMES {
+        assert!(GUIDE.contains(&format!("| `{strategy}` |")), "docs/tasks.md does not speak of {strategy}");
+    }
+}
+
+fn plan_of_the_guide() -> &'static str {
+    GUIDE.split("```toml plan\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap_or_default()
+}

@@ -19,6 +19,10 @@ const FIXED: [Option<RecoveryStrategy>; 5] =
 /// A set of subtasks, a bit each.
 type Set = u8;
 
+fn graph(len: u32, edges: &[(u32, u32)]) -> Graph {
+    Graph::new(len as usize, edges.iter().copied()).unwrap_or_else(|error| panic!("{error}"))
+}
+
 fn set(list: &[u32]) -> Set {
     list.iter().fold(0, |set, i| set | 1 << i)
 }
@@ -157,7 +161,7 @@ fn check_all(
     seen: &mut HashSet<(bool, RecoveryStrategy, Why)>,
 ) {
     for edges in graphs(len) {
-        let graph = Graph::new(len as usize, edges.iter().copied()).unwrap();
+        let graph = graph(len, &edges);
         let above = above(len, &edges);
         for stands in all_stands(len) {
             for failed in named(&stands) {
@@ -230,7 +234,7 @@ fn the_table_of_small_graphs() {
         ("a→c, b→c", 3, vec![(2, 0), (2, 1)]),
     ] {
         let _ = writeln!(table, "{drawing}");
-        let graph = Graph::new(len as usize, edges.iter().copied()).unwrap();
+        let graph = graph(len, &edges);
         for stands in all_stands(len).filter(|stands| in_life(&graph, stands)) {
             let failed: Vec<u32> = (0..len).filter(|i| stands[*i as usize] == Stand::Failed).collect();
             let blames = failed.iter().flat_map(|i| graph.needs(*i).iter().copied());
@@ -292,7 +296,7 @@ fn in_life(graph: &Graph, stands: &[Stand]) -> bool {
 }
 
 fn name(i: u32) -> char {
-    char::from_u32('a' as u32 + i).unwrap()
+    char::from(b'a' + u8::try_from(i).unwrap_or(25))
 }
 
 fn marks(stands: &[Stand]) -> String {
@@ -323,10 +327,10 @@ fn history() -> impl Strategy<Value = History> {
     let outcomes = prop::collection::vec((0_u32..10, 0_usize..4), 1..80);
     (edges, outcomes, prop::collection::vec(any::<prop::sample::Index>(), 0..3)).prop_map(
         |((len, pairs), outcomes, blamed)| {
-            let number = |i: usize| u32::try_from(i).unwrap();
+            let number = |i: usize| u32::try_from(i).unwrap_or(u32::MAX);
             let edges = pairs.into_iter().filter(|(a, b)| a != b);
             let edges = edges.map(|(a, b)| (number(a.max(b)), number(a.min(b))));
-            let graph = Arc::new(Graph::new(len, edges).unwrap());
+            let graph = Arc::new(graph(number(len), &edges.collect::<Vec<_>>()));
             let mut front = Front::new(graph.clone(), Vec::new());
             let mut begun = vec![0; len];
             let mut running: Vec<u32> = Vec::new();
@@ -426,10 +430,9 @@ fn every_choice_says_why() {
         };
         strategy(&situation).sentence(lang)
     };
-    use Stand::{Failed, Succeeded, Waiting};
     for (stands, failed, may_retry, fixed, enabled, english) in [
         (
-            [Succeeded, Succeeded],
+            [Stand::Succeeded, Stand::Succeeded],
             vec![],
             MayRetry::No,
             None,
@@ -437,7 +440,7 @@ fn every_choice_says_why() {
             "Nothing failed, so there is nothing to recover from.",
         ),
         (
-            [Succeeded, Failed],
+            [Stand::Succeeded, Stand::Failed],
             vec![1],
             MayRetry::No,
             None,
@@ -445,7 +448,7 @@ fn every_choice_says_why() {
             "No more retries are left. What does not depend on what failed is kept.",
         ),
         (
-            [Succeeded, Failed],
+            [Stand::Succeeded, Stand::Failed],
             vec![0, 1],
             MayRetry::RoundsLeft,
             None,
@@ -453,7 +456,7 @@ fn every_choice_says_why() {
             "Subtasks that have begun depend on what failed (1 of them): they and what failed are undone and done again.",
         ),
         (
-            [Failed, Waiting],
+            [Stand::Failed, Stand::Waiting],
             vec![0],
             MayRetry::ByAPerson,
             None,
@@ -461,7 +464,7 @@ fn every_choice_says_why() {
             "Nothing that depends on what failed has begun, so only what failed is done again.",
         ),
         (
-            [Failed, Waiting],
+            [Stand::Failed, Stand::Waiting],
             vec![0],
             MayRetry::RoundsLeft,
             Some(Escalate),
@@ -469,7 +472,7 @@ fn every_choice_says_why() {
             "The plan says what is done when a part of the task fails: ESCALATE.",
         ),
         (
-            [Failed, Waiting],
+            [Stand::Failed, Stand::Waiting],
             vec![0],
             MayRetry::No,
             Some(RollbackAndRetry),
@@ -478,7 +481,7 @@ fn every_choice_says_why() {
           that does not depend on what failed: a person has to take over.",
         ),
         (
-            [Succeeded, Failed],
+            [Stand::Succeeded, Stand::Failed],
             vec![1],
             MayRetry::No,
             Some(PartialCommit),

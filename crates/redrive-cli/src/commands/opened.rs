@@ -149,7 +149,12 @@ impl Opened {
     /// The same, to be furnished further.
     pub(super) fn engine_builder(&self, config: &Config, stage: &Stage<'_>) -> EngineBuilder {
         let engine = Engine::builder(Arc::clone(&self.store)).config(config).lang(stage.settings.lang);
-        engine.default_policy(&stage.settings.policy.value)
+        let engine = engine.default_policy(&stage.settings.policy.value);
+        match stage.settings.snapshot_place(&stage.env, &stage.cwd) {
+            Ok(Some(place)) => engine.snapshots_in(place.dir, place.never),
+            // Without a place files are not kept, and whoever wants them kept is told.
+            Ok(None) | Err(_) => engine,
+        }
     }
 
     /// The job that a person means, by its own id or by that of one of its events.

@@ -72,6 +72,7 @@ fn start(args: &TaskRunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
         plan.parallel = u32::try_from(parallel).unwrap_or(u32::MAX);
     }
     let config = stage.settings.config()?;
+    plan.review_by(&config.review);
     let opened = opened::to_write(stage)?;
     let engine = opened.engine(&config, stage)?;
     let open = opened.wait(opened.store.tasks(true, Some(&place), 1))?;

@@ -52,6 +52,9 @@ pub enum EngineError {
     /// A plan that was stored, and is none.
     #[error("the plan of {0} cannot be followed: {1}")]
     BadPlan(redrive_store::TaskId, String),
+    /// A subtask whose HTTP call cannot be made.
+    #[error("the subtask {0} cannot be made: {1}")]
+    BadCall(String, String),
     /// A redrive that nobody knows.
     #[error("there is no {0}")]
     UnknownRun(redrive_store::RunId),

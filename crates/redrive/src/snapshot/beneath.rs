@@ -184,6 +184,16 @@ impl Root {
         }
         gone_is_fine(rustix::fs::unlinkat(&parent, path.file_name(), AtFlags::REMOVEDIR))
     }
+
+    /// Removes one of our own folders if nothing is left in it.
+    pub(crate) fn remove_if_empty(&self, path: Option<&RelPath>) -> rustix::io::Result<()> {
+        let Some(path) = path else { return Ok(()) };
+        let parent = self.handle(path.parent().as_ref())?;
+        match rustix::fs::unlinkat(&parent, path.file_name(), AtFlags::REMOVEDIR) {
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
+            done => gone_is_fine(done),
+        }
+    }
 }
 
 /// What is in an opened folder under this name; none if nothing is.

@@ -188,6 +188,16 @@ fn content_of(root: &Root, path: &RelPath, buffer: &mut Vec<u8>) -> Result<Optio
     hash_of(&mut file, buffer).map(Some).map_err(io_at("read", &root.full(path)))
 }
 
+fn is_content(root: &Root, path: &RelPath, hash: &Hash, buffer: &mut Vec<u8>) -> Result<bool, SnapshotError> {
+    match content_of(root, path, buffer) {
+        // We could read it when we kept it, so at least its mode is another.
+        Err(SnapshotError::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            Ok(false)
+        }
+        read => Ok(read?.as_ref() == Some(hash)),
+    }
+}
+
 /// Compares one root with its snapshot.
 pub(crate) fn compare(
     manifest: &Manifest,
@@ -293,7 +303,7 @@ fn is_same(
             // A mode that is changed changes the ctime, so the content has to be looked at.
             now.seen.size == then.seen.size
                 && ((now.seen == then.seen && settled_before(&then.seen, began_ns))
-                    || content_of(root, &now.path, buffer)?.as_ref() == Some(hash))
+                    || is_content(root, &now.path, hash, buffer)?)
         }
         _ => false,
     };

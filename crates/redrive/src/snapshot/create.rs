@@ -26,6 +26,8 @@ use super::{Created, SnapshotRequest, Snapshots};
 const MOST_READS: usize = 3;
 const MOST_NOTES: usize = 1_000;
 const MOST_ROOTS: usize = 100;
+/// Fewer files than this are read sooner than a thread has begun.
+const WORTH_A_THREAD: usize = 64;
 const MOST_RULE_BYTES: u64 = 1 << 20;
 
 /// A root as it was looked at.
@@ -389,7 +391,7 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
         }
         Ok(done)
     };
-    let (mine, theirs) = if items.len() < 16 {
+    let (mine, theirs) = if items.len() < WORTH_A_THREAD {
         (run(), Ok(Vec::new()))
     } else {
         std::thread::scope(|scope| {

@@ -196,6 +196,13 @@ impl Place {
         Ok(names)
     }
 
+    /// Whether there is nothing in a part, not even a file that is being written.
+    pub(crate) fn is_empty(&self, part: Part) -> Result<bool, SnapshotError> {
+        let path = self.part(part);
+        let mut entries = fs::read_dir(&path).map_err(io_at("list", &path))?;
+        Ok(entries.next().is_none())
+    }
+
     /// Removes what killed processes left half-written. Only for who is alone here.
     pub(crate) fn sweep(&self, _alone: &Lock) -> Result<(), SnapshotError> {
         for part in [Part::Manifests, Part::After, Part::Asides, Part::Latest, Part::Incoming] {

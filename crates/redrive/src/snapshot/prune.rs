@@ -160,6 +160,7 @@ impl Snapshots {
                 if let Ok(Some(_)) = root.stat(&part.aside) {
                     let place = root.full(&part.aside);
                     root.remove_ours(&part.aside).map_err(at("remove", &place))?;
+                    root.remove_if_empty(part.aside.parent().as_ref()).map_err(at("remove", &place))?;
                     pruned.asides.push(place);
                 }
             }
@@ -167,6 +168,7 @@ impl Snapshots {
                 self.place.remove(Part::Asides, &name)?;
             }
         }
+        pruned.asides.sort_unstable();
         Ok(())
     }
 

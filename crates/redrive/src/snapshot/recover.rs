@@ -69,7 +69,7 @@ impl Snapshots {
 
     /// The same, but only when there is something and nobody is at it.
     pub(crate) fn recover_if_left(&self) -> Result<Vec<Recovered>, SnapshotError> {
-        if self.place.names(Part::Restores)?.is_empty() {
+        if self.place.is_empty(Part::Restores)? {
             return Ok(Vec::new());
         }
         match self.place.try_lock_restores()? {
@@ -80,7 +80,7 @@ impl Snapshots {
 
     /// Before something relies on these trees being whole: waits for restores, and fails if one of theirs is stuck.
     pub(crate) fn settle_restores(&self, roots: &[PathBuf]) -> Result<(), SnapshotError> {
-        if self.place.names(Part::Restores)?.is_empty() {
+        if self.place.is_empty(Part::Restores)? {
             return Ok(());
         }
         let restoring = self.place.lock_restores()?;

@@ -74,6 +74,7 @@ pub(crate) fn plant(root: &Path, tree: &Tree) {
 
 /// Removes everything below `root` but what was moved aside.
 pub(crate) fn clear(root: &Path) {
+    open_up(root);
     for entry in fs::read_dir(root).unwrap() {
         let path = entry.unwrap().path();
         if path.file_name() == Some(OsStr::new(".redrive-aside")) {
@@ -83,6 +84,19 @@ pub(crate) fn clear(root: &Path) {
             fs::remove_dir_all(&path).unwrap();
         } else {
             fs::remove_file(&path).unwrap();
+        }
+    }
+}
+
+/// Folders that would not let an ordinary user remove what is in them.
+fn open_up(folder: &Path) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if fs::symlink_metadata(&path).unwrap().is_dir()
+            && path.file_name() != Some(OsStr::new(".redrive-aside"))
+        {
+            chmod(&path, 0o755);
+            open_up(&path);
         }
     }
 }
@@ -117,6 +131,11 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(tree: &Tree) -> World {
         World::at(tempfile::tempdir().unwrap(), tree)
+    }
+
+    /// On the fastest disk there is, for what is done very often.
+    pub(crate) fn in_memory(tree: &Tree) -> World {
+        World::at(home_in_memory(), tree)
     }
 
     fn at(home: tempfile::TempDir, tree: &Tree) -> World {
@@ -165,6 +184,17 @@ impl World {
     }
 }
 
+/// A folder on the fastest disk there is.
+pub(crate) fn home_in_memory() -> tempfile::TempDir {
+    let shm = Path::new("/dev/shm");
+    if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() }.unwrap()
+}
+
+/// The mode of a file that is closed to everybody. Nobody but root can take a snapshot of what may not be read.
+pub(crate) fn closed_mode() -> u32 {
+    if rustix::process::geteuid().is_root() { 0o000 } else { 0o400 }
+}
+
 /// A tree of every kind of thing, about thirty entries.
 pub(crate) fn of_every_kind() -> Tree {
     let mut tree = tree(&[
@@ -177,7 +207,7 @@ pub(crate) fn of_every_kind() -> Tree {
         ("run.sh", Node::File { content: b"#!/bin/sh\n".to_vec(), mode: 0o755 }),
         ("secret", Node::File { content: b"s".to_vec(), mode: 0o600 }),
         ("read-only", Node::File { content: b"r".to_vec(), mode: 0o444 }),
-        ("closed", Node::File { content: b"c".to_vec(), mode: 0o000 }),
+        ("closed", Node::File { content: b"c".to_vec(), mode: closed_mode() }),
         ("large", Node::File { content: vec![7; 2_500_000], mode: 0o644 }),
         ("dir", folder()),
         ("dir/inner.txt", file("inner")),

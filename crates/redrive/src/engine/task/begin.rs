@@ -10,6 +10,7 @@ use redrive_store::{NewJob, TaskId, WorkerId};
 use super::{Stored, TASK_QUEUE, subtask_id};
 use crate::engine::EngineError;
 use crate::exec::{CommandSpec, Protected};
+use crate::http_call::HttpSpec;
 
 /// The kind of a job that is a command.
 const EXEC: &str = "exec";
@@ -21,6 +22,11 @@ pub(super) fn fits(stored: &Stored) -> Result<(), EngineError> {
     for number in 0..stored.plan.subtasks.len() {
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         job(TaskId(i64::MAX), stored, number, None, None)?.validate()?;
+        if let Work::Http(call) = &stored.plan.subtasks[number as usize].work {
+            let payload = serde_json::to_vec(call).map_err(EngineError::Payload)?;
+            let name = subtask_id(TaskId(0), &stored.plan, number);
+            HttpSpec::from_payload(&payload).map_err(|error| EngineError::BadCall(name, error.to_string()))?;
+        }
     }
     Ok(())
 }
