@@ -11,6 +11,7 @@ mod operate;
 mod policy_flags;
 mod redrive;
 mod simulate;
+mod tasks;
 mod value;
 
 use std::ffi::OsString;
@@ -36,6 +37,7 @@ pub(crate) use operate::{
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use simulate::SimulateArgs;
+pub(crate) use tasks::{TaskCommand, TaskRunArgs};
 pub(crate) use value::{BadValue, JobRef, Since, job_ref};
 
 /// The most delays that `policy delays` computes.
@@ -192,6 +194,10 @@ pub(crate) enum StoredCommand {
     Queue {
         #[command(subcommand)]
         command: Option<QueueCommand>,
+    },
+    Task {
+        #[command(subcommand)]
+        command: Option<TaskCommand>,
     },
     Store {
         #[command(subcommand)]

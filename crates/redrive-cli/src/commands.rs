@@ -17,6 +17,7 @@ mod dlq_export;
 mod dlq_groups;
 mod dlq_import;
 mod enqueue;
+mod escalated;
 mod events;
 mod explain;
 mod export;
@@ -46,6 +47,7 @@ mod status;
 mod store;
 mod store_copy;
 mod store_keys;
+mod task;
 mod told;
 mod trace;
 mod work;
@@ -184,6 +186,10 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             None => cancelled(stage),
         },
         StoredCommand::Queue { command } => queue::run(command, stage),
+        StoredCommand::Task { command } => match command {
+            None => help::show(&["task".to_owned()], stage),
+            Some(command) => task::run(command, stage),
+        },
         StoredCommand::Metrics(args) => {
             metrics::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
         }

@@ -1,6 +1,7 @@
 //! The last floor: a view becomes bytes on stdout, rich for a terminal, plain for anything else, or JSON.
 
 mod chart;
+mod graph;
 pub(crate) mod json;
 mod listing;
 mod markdown;

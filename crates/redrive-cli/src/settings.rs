@@ -6,8 +6,10 @@
 
 mod config_file;
 mod key_source;
+mod snapshot_place;
 mod store_place;
 
+pub(crate) use snapshot_place::SnapshotPlace;
 pub(crate) use store_place::{StorePlace, place};
 
 use std::collections::HashMap;
@@ -215,6 +217,15 @@ impl Settings {
     /// How that file was found.
     pub(crate) fn config_origin(&self) -> &Origin {
         &self.config.origin
+    }
+
+    /// Where snapshots are kept; nothing when nobody knows where this user keeps things.
+    pub(crate) fn snapshot_place(
+        &self,
+        env: &HashMap<OsString, OsString>,
+        cwd: &Path,
+    ) -> Result<Option<SnapshotPlace>, Trouble> {
+        Ok(snapshot_place::place(&self.store_place(cwd)?, env, cwd))
     }
 
     /// Where the store is.

@@ -15,6 +15,8 @@ use crate::view::Tone;
 
 /// What stands before something that is pointed at.
 const DRAWING_INDENT: &str = "  ";
+/// What stands before somebody's words.
+const QUOTE: &str = "         │ ";
 
 pub(crate) struct Talk<'a> {
     stderr: &'a mut dyn Write,
@@ -54,6 +56,32 @@ impl<'a> Talk<'a> {
             let label = if i == 0 { format!("{label}: ") } else { " ".repeat(indent) };
             let _ = writeln!(self.stderr, "{label}{line}");
         }
+    }
+
+    /// Somebody's words below a line of ours, at most so many lines of them; `-q` silences it.
+    pub(crate) fn quoted(&mut self, words: &str, most: usize) {
+        if self.quiet {
+            return;
+        }
+        let mut lines = words.lines().filter(|line| !line.trim().is_empty());
+        for line in lines.by_ref().take(most) {
+            let line = escape(line);
+            let rows = match self.columns {
+                Some(columns) => wrap(&line, columns.saturating_sub(QUOTE.chars().count())),
+                None => vec![line.into_owned()],
+            };
+            for row in rows {
+                let _ = writeln!(self.stderr, "{QUOTE}{row}");
+            }
+        }
+        if lines.next().is_some() {
+            let _ = writeln!(self.stderr, "{QUOTE}…");
+        }
+    }
+
+    /// Whether nothing but errors is said.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
     }
 
     /// Behind the `^C` that a terminal shows, what we say begins on a line of its own.

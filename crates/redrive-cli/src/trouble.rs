@@ -2,6 +2,7 @@
 
 mod desk;
 mod filter;
+mod task;
 
 use std::io;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use crate::args::BadFilter;
 use crate::exit::Exit;
 use crate::pointer::point;
 pub(crate) use desk::DeskTrouble;
+pub(crate) use task::{TaskTrouble, placed};
 
 use crate::secret;
 use crate::text::{say, text};
@@ -106,6 +108,8 @@ pub(crate) enum Trouble {
     NoIds,
     /// While something was mended.
     Desk(DeskTrouble),
+    /// The trouble of those who run tasks.
+    Task(TaskTrouble),
 }
 
 impl From<EngineError> for Trouble {
@@ -146,6 +150,7 @@ impl Trouble {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Trouble::Desk(trouble) => trouble.exit(),
+            Trouble::Task(trouble) => trouble.exit(),
             Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
                 Exit::Usage
             }
@@ -200,6 +205,7 @@ impl Trouble {
                 problems.iter().map(|problem| format!("{file}: {}", problem.describe(lang))).collect()
             }
             Trouble::Desk(trouble) => trouble.messages(lang),
+            Trouble::Task(trouble) => trouble.messages(lang),
             _ => vec![self.message(lang)],
         }
     }
@@ -299,6 +305,7 @@ impl Trouble {
             Trouble::NoIds => say(lang, "trouble.no-ids"),
             // It may have several lines; where only one is wanted they stand in one.
             Trouble::Desk(trouble) => trouble.messages(lang).join("; "),
+            Trouble::Task(trouble) => trouble.message(lang),
         }
     }
 
@@ -358,6 +365,7 @@ impl Trouble {
             Trouble::Filter(bad) => Some(filter::hint(&bad.error.problem, lang)),
             Trouble::Ambiguous { .. } => Some(say(lang, "trouble.hint.ambiguous")),
             Trouble::Desk(trouble) => trouble.hint(lang),
+            Trouble::Task(trouble) => Some(trouble.hint(lang)),
             Trouble::BadIdLine { .. } | Trouble::TooManyIds { .. } | Trouble::NoIds => {
                 Some(say(lang, "trouble.hint.ids"))
             }

@@ -25,6 +25,7 @@ pub(crate) mod failed;
 pub(crate) mod group;
 pub(crate) mod imported;
 pub(crate) mod letters_imported;
+mod level;
 pub(crate) mod metrics;
 pub(crate) mod moment;
 pub(crate) mod policy;
@@ -38,12 +39,13 @@ mod sample;
 pub(crate) mod simulation;
 pub(crate) mod status;
 pub(crate) mod story;
+pub(crate) mod task;
 pub(crate) mod trace;
 pub(crate) mod welcome;
 
 use std::time::Duration;
 
-pub(crate) use block::{Column, Listing, Panel, Progress, Share, Spark};
+pub(crate) use block::{Column, Graph, GraphNode, Listing, Panel, Progress, Share, Spark};
 use redrive_policy::Lang;
 use serde::Serialize;
 
@@ -137,6 +139,8 @@ pub(crate) enum Block {
     Shares(Vec<Share>),
     /// How far something has come.
     Progress(Progress),
+    /// Things that depend on one another.
+    Graph(Graph),
     /// What happened over time, a line each.
     // Drawn by the metrics.
     #[allow(dead_code)]

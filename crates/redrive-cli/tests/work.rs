@@ -24,15 +24,38 @@ fn a_worker_runs_what_is_there_and_tells_of_it() {
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{ran}");
     let mut lines: Vec<&str> = ran.stderr.lines().collect();
     lines.sort_unstable();
-    assert_eq!(lines.len(), 2, "{ran}");
+    assert_eq!(lines.len(), 3, "{ran}");
     assert!(lines[0].starts_with("redrive: job_1 exec attempt 1 succeeded after "), "{ran}");
     assert!(lines[1].starts_with("redrive: job_2 exec attempt 1 failed: exit code 77, auth_error"), "{ran}");
+    // R-T8: a person is told at once, in the same breath.
+    let told = "redrive: job_2 level 3 (analysis and settings): Check the permission for what was refused. · details: redrive trace job_2";
+    assert_eq!(lines[2], told, "{ran}");
     let status = home.json("status");
     assert_eq!(status["dead_letter_queue"], 1);
     // What it cannot run waits for somebody who can.
     assert_eq!(home.json("explain 3")["state"], "ready");
     assert_eq!(home.redrive("work --until-empty -q", &[]).stderr, "");
     assert!(is_sound(&home.store));
+}
+
+/// R-T8: without `notify_immediately` a worker says once how many there were; without the link there is none.
+#[test]
+fn escalations_are_told_as_the_configuration_says() {
+    let home = Home::new();
+    let config = home.folder.path().join("redrive.toml");
+    let fails = "echo 'permission denied' >&2; exit 77";
+    std::fs::write(&config, "[escalate]\nnotify_immediately = false").unwrap();
+    for _ in 0..2 {
+        home.redrive("enqueue --exec sh -c", &[fails]);
+    }
+    let ran = home.redrive("work --until-empty --config redrive.toml", &[]);
+    let gathered = "redrive: escalations since the last time: 2 (redrive escalations)";
+    assert_eq!(ran.stderr.lines().filter(|line| line.contains("level")).count(), 0, "{ran}");
+    assert_eq!(ran.stderr.lines().last(), Some(gathered), "{ran}");
+    std::fs::write(&config, "[escalate]\ninclude_trace_link = false").unwrap();
+    home.redrive("enqueue --exec sh -c", &[fails]);
+    let ran = home.redrive("work --until-empty --config redrive.toml", &[]);
+    assert!(ran.stderr.contains("job_3 level 3") && !ran.stderr.contains("redrive trace"), "{ran}");
 }
 
 /// R-D1: a higher priority comes first, and only the queues that were named are served.

@@ -23,11 +23,16 @@ mod file;
 mod inherit;
 mod node;
 mod path;
+mod place;
+mod plan_file;
 mod problem;
 mod read_auto_redrive;
 mod read_backoff;
+mod read_plan;
 mod read_policy;
+mod read_review;
 mod read_rules;
+mod read_subtask;
 mod schema;
 mod shape;
 mod task;
@@ -42,12 +47,13 @@ use crate::escalation::EscalateSettings;
 use crate::lang::Lang;
 use crate::policy::{Policy, PolicySpec};
 use crate::presets::PRESETS;
+use crate::review::ReviewPlan;
 use node::Node;
 use path::Path;
 use problem::Problems;
 use shape::{Shape, Table};
 
-pub use problem::{ConfigError, Expected, Problem, ProblemKind, ValueType};
+pub use problem::{ConfigError, Expected, Place, Problem, ProblemKind, ValueType};
 pub use read_auto_redrive::AutoRedrive;
 pub use task::TaskRetryOverride;
 pub use write::policy_to_json;
@@ -65,6 +71,8 @@ pub struct Config {
     pub auto_redrive: Vec<AutoRedrive>,
     /// How people are told.
     pub escalate: EscalateSettings,
+    /// What output has to be like where it is reviewed.
+    pub review: ReviewPlan,
     /// What the command line would otherwise be told each time.
     pub settings: Settings,
     /// What is odd without being wrong.
@@ -160,7 +168,7 @@ impl Config {
         match Node::parse(source, format) {
             Ok(Some(node)) => Config::read(&node, file),
             Ok(None) => Ok(Config::default()),
-            Err(problem) => Err(ConfigError { file: file.to_owned(), problems: vec![problem] }),
+            Err(problem) => Err(ConfigError { file: file.to_owned(), problems: vec![*problem] }),
         }
     }
 
@@ -172,6 +180,7 @@ impl Config {
             recovery: read_recovery(node),
             auto_redrive: read_auto_redrive::read(node, &mut notes),
             escalate: read_escalate(node),
+            review: node.get("review").map(read_review::read).unwrap_or_default(),
             settings: Settings {
                 store: node.get("store").and_then(Node::text).map(str::to_owned),
                 key_file: node.get("key_file").and_then(Node::text).map(str::to_owned),

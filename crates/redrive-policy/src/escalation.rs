@@ -3,6 +3,9 @@
 //! The report holds everything; the user message is minimal: what failed, why, what to do. It carries no
 //! stack trace, no secret, no control character, and never more characters than the configuration allows.
 
+mod fatal;
+mod level;
+
 use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +15,9 @@ use crate::decide::{Decision, DecisionRecord, Why};
 use crate::hint::Bullets;
 use crate::lang::{Lang, fill, template, text};
 use crate::redact::{one_line, redact, redact_lines};
+
+pub use fatal::FatalError;
+pub use level::EscalationLevel;
 
 named_enum! {
     /// The four kinds of reason for an escalation.
@@ -147,6 +153,17 @@ pub struct EscalationReport {
     pub debug_info: DebugInfo,
     /// What to do about it.
     pub recommended_actions: Vec<String>,
+    /// Who has to deal with it (001).
+    // A report from before there were levels: somebody looks at it.
+    #[serde(default = "analysis")]
+    pub level: EscalationLevel,
+    /// Its entry in the catalogue of §8.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fatal_error: Option<FatalError>,
+}
+
+const fn analysis() -> EscalationLevel {
+    EscalationLevel::Analysis
 }
 
 /// The `escalate` section of the configuration.
@@ -195,7 +212,8 @@ impl Escalation<'_> {
     pub fn report(&self, settings: &EscalateSettings, lang: Lang) -> EscalationReport {
         let reason_type = ReasonType::of(self.decision);
         let description = self.decision.escalate_reason(lang).unwrap_or_default();
-        let recommended_actions = self.recommended_actions(reason_type, lang);
+        let fatal_error = self.fatal_error();
+        let recommended_actions = self.recommended_actions(reason_type, fatal_error, lang);
         let attempts: Vec<RetryAttempt> = self
             .attempts
             .iter()
@@ -227,22 +245,51 @@ impl Escalation<'_> {
                 retry_history: attempts,
             },
             recommended_actions,
+            level: EscalationLevel::of_decision(self.decision).unwrap_or(EscalationLevel::Analysis),
+            fatal_error,
         }
     }
 
-    /// What to do, by the cause; the catalogue of fatal errors (§8.2) is part of it.
-    fn recommended_actions(&self, reason_type: ReasonType, lang: Lang) -> Vec<String> {
-        let cause = self.decision.cause.unwrap_or(Cause::Unknown);
-        let id = &self.task_id;
-        let mut actions: Vec<String> = ["first", "second"]
-            .iter()
-            .map(|which| text(lang, &format!("actions.{cause}.{which}"), &[("task_id", id)]))
-            .filter(|action| !action.is_empty())
-            .collect();
-        if reason_type == ReasonType::MaxRetries {
-            actions.push(text(lang, "actions.redrive", &[("task_id", id)]));
+    fn fatal_error(&self) -> Option<FatalError> {
+        let rule = match &self.decision.why {
+            Why::NotListed { rule }
+            | Why::RuleForbids { rule }
+            | Why::NeverRetried { rule }
+            | Why::Exhausted { rule }
+            | Why::Retried { rule, .. } => rule.as_str(),
+            Why::Succeeded | Why::RetryAfterTooLong { .. } => "",
+        };
+        FatalError::of(self.decision.cause.unwrap_or(Cause::Unknown), rule)
+    }
+
+    /// The command that goes on with it, once it is mended.
+    fn put_back(&self) -> String {
+        if self.subtask_id.is_some() || self.task_id.starts_with("task-") {
+            format!("redrive task resume {}", self.task_id)
+        } else {
+            format!("redrive redrive {}", self.task_id)
         }
-        actions
+    }
+
+    /// What to do: two or three things, by the entry of the catalogue or else by the cause, then how to go on.
+    fn recommended_actions(
+        &self,
+        reason_type: ReasonType,
+        fatal_error: Option<FatalError>,
+        lang: Lang,
+    ) -> Vec<String> {
+        let cause = self.decision.cause.unwrap_or(Cause::Unknown);
+        let put_back = self.put_back();
+        let values: [(&str, &dyn Display); 2] = [("task_id", &self.task_id), ("put_back", &put_back)];
+        let about = fatal_error.map_or_else(|| cause.name(), FatalError::key);
+        let then = match reason_type {
+            ReasonType::MaxRetries | ReasonType::FatalError => "actions.then.mended",
+            ReasonType::HumanJudgment => "actions.then.decided",
+            ReasonType::ResourceExhausted => "actions.then.room",
+        };
+        let keys = [format!("actions.{about}.first"), format!("actions.{about}.second"), then.to_owned()];
+        let actions = keys.iter().map(|key| text(lang, key, &values));
+        actions.filter(|action| !action.is_empty()).collect()
     }
 
     /// The message of §4.3, within its length: the parts a person needs least are shortened first.
@@ -262,11 +309,12 @@ impl Escalation<'_> {
         };
         let issue = self.attempts.last().map(|attempt| one_line(&redact(&attempt.error_message)));
         let issue = issue.filter(|issue| !issue.is_empty()).unwrap_or_else(|| description.to_owned());
-        let cause = self.decision.cause.unwrap_or(Cause::Unknown);
         // §8.2 gives some errors a sentence of their own; the raw words follow in brackets.
-        let issue = match template(lang, &format!("catalogue.{cause}")) {
-            "" => issue,
-            sentence => format!("{sentence} ({issue})"),
+        let issue = match self.fatal_error() {
+            None => issue,
+            Some(fatal) => {
+                format!("{} ({issue})", template(lang, &format!("catalogue.{}", fatal.key())))
+            }
         };
         let trace = if settings.include_trace_link {
             text(lang, "message.trace", &[("task_id", &self.task_id)])
@@ -301,7 +349,12 @@ impl Escalation<'_> {
                 return body + &trace;
             }
         }
-        shorten(&format!("{summary}: {issue}"), limit)
+        let body = format!("{summary}: {issue}");
+        match limit.checked_sub(room_for_trace) {
+            Some(0) => trace.trim_start().to_owned(),
+            Some(room) => shorten(&body, room) + &trace,
+            None => shorten(&body, limit),
+        }
     }
 }
 
@@ -315,4 +368,14 @@ fn shorten(text: &str, room: usize) -> String {
         cut.push('…');
     }
     cut
+}
+
+/// What a person is told when files could not be put back (R-P14).
+pub fn not_restored(lang: Lang, what: &str) -> String {
+    text(lang, "task.not-restored", &[("what", &what)])
+}
+
+/// What a person is told of a subtask that neither succeeded nor failed.
+pub fn ended_by_somebody(lang: Lang, subtask: &str) -> String {
+    text(lang, "task.ended-by-somebody", &[("subtask", &subtask)])
 }

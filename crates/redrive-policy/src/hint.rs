@@ -64,6 +64,18 @@ impl Hint {
     }
 }
 
+/// What a subtask is told whose result made another one fail.
+///
+/// ```
+/// use redrive_policy::{Lang, blamed_hint};
+///
+/// let hint = blamed_hint(Lang::En, "test", "assertion failed in auth.rs:12");
+/// assert!(hint.contains("\"test\"") && hint.contains("auth.rs:12"));
+/// ```
+pub fn blamed_hint(lang: Lang, subtask: &str, failure: &str) -> String {
+    fill(template(lang, "hint.blamed"), &[("subtask", &subtask), ("failure", &failure.trim())])
+}
+
 fn incomplete(lang: Lang, details: &Details) -> Option<String> {
     if details.detected_issues.is_empty() && details.previous_output_summary.is_none() {
         return None;

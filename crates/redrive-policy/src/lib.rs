@@ -23,6 +23,7 @@ mod duration;
 mod escalation;
 mod failure;
 mod fingerprint;
+pub mod graph;
 mod hint;
 mod jitter;
 mod known_secrets;
@@ -36,6 +37,8 @@ mod retry_after;
 pub mod review;
 mod rng;
 pub mod simulate;
+mod size;
+pub mod strategy;
 
 pub use backoff::{
     Backoff, Curve, DEFAULT_CAP, Delay, EXACT_STEPS, FALLBACK_DELAY, Multiplier, Strategy, SwitchStrategy,
@@ -43,8 +46,8 @@ pub use backoff::{
 pub use cause::{Cause, CauseSet, Class, ErrorCategory, FailureType, UnknownName};
 pub use classify::{Classifier, Explanation, RuleError, RuleSpec, TEXT_BOUND, UserRule};
 pub use config::{
-    AutoRedrive, Config, ConfigError, Expected, Format, Problem, ProblemKind, RecoverySettings, Settings,
-    TaskRetryOverride, ValueType, policy_from_json, policy_to_json,
+    AutoRedrive, Config, ConfigError, Expected, Format, Place, Problem, ProblemKind, RecoverySettings,
+    Settings, TaskRetryOverride, ValueType, policy_from_json, policy_to_json,
 };
 pub use decide::{
     Action, Decision, DecisionKind, DecisionRecord, DelaySource, History, Why, decide, describe_jitter,
@@ -52,12 +55,13 @@ pub use decide::{
 };
 pub use duration::{BadDuration, human_duration, parse_duration};
 pub use escalation::{
-    DebugInfo, EscalateSettings, Escalation, EscalationReason, EscalationReport, FailureSummary, LastFailure,
-    MAX_LOG_LINES, ReasonType, RetryAttempt,
+    DebugInfo, EscalateSettings, Escalation, EscalationLevel, EscalationReason, EscalationReport,
+    FailureSummary, FatalError, LastFailure, MAX_LOG_LINES, ReasonType, RetryAttempt, ended_by_somebody,
+    not_restored,
 };
 pub use failure::{Code, Details, Failure, Report, RuleId, Verdict, Words};
 pub use fingerprint::{fingerprint, skeleton};
-pub use hint::Hint;
+pub use hint::{Hint, blamed_hint};
 pub use jitter::{Factor, Jitter};
 pub use known_secrets::{KnownSecrets, redact_json};
 pub use lang::{Catalog, Lang};
@@ -70,3 +74,4 @@ pub use presets::{PRESETS, THROTTLING_CODES};
 pub use redact::{one_line, redact};
 pub use retry_after::parse_retry_after;
 pub use rng::Rng;
+pub use size::{BadSize, parse_size};

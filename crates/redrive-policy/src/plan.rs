@@ -3,12 +3,19 @@
 //! [`Plan`] is what a file says, checked: ids are unique, dependencies exist, nothing waits for itself. It is plain data,
 //! written and read as JSON without loss; who runs it is the engine's business.
 
+pub(crate) mod roots;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cause::named_enum;
+
+pub use roots::conflicts;
+
+/// How many subtasks of a plan run at a time, unless it says otherwise.
+pub const DEFAULT_PARALLEL: u32 = 4;
 
 /// The most subtasks that a plan may have.
 pub const MAX_SUBTASKS: usize = 100_000;
@@ -62,6 +69,30 @@ pub struct Plan {
     pub recovery: Recovery,
     /// The parts. What they depend on comes by number.
     pub subtasks: Vec<Subtask>,
+}
+
+impl Plan {
+    /// What a subtask is called within its plan: its id, or `sub-<n>`, counted from 1.
+    pub fn name_of(&self, i: u32) -> String {
+        let named = self.subtasks.get(i as usize).and_then(|subtask| subtask.id.clone());
+        named.unwrap_or_else(|| Plan::unnamed(i))
+    }
+
+    /// What an unnamed subtask is called within its plan.
+    pub(crate) fn unnamed(i: u32) -> String {
+        format!("sub-{}", u64::from(i) + 1)
+    }
+}
+
+impl Plan {
+    /// Lets subtasks that only say that they are reviewed be reviewed as a configuration says.
+    pub fn review_by(&mut self, configured: &crate::review::ReviewPlan) {
+        for review in self.subtasks.iter_mut().filter_map(|subtask| subtask.review.as_mut()) {
+            if *review == crate::review::ReviewPlan::default() {
+                review.clone_from(configured);
+            }
+        }
+    }
 }
 
 /// What is done when a part of a task fails.
@@ -154,7 +185,7 @@ pub struct CommandWork {
 }
 
 /// Files that are put back when a subtask fails.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct SnapshotPlan {
     /// Directories, from where the plan is; no `..` in them.
     pub roots: Vec<String>,

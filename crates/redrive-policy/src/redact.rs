@@ -122,7 +122,7 @@ pub fn one_line(text: &str) -> String {
 }
 
 /// Marks that turn the direction of what follows, and with it what a reader believes to see.
-fn is_direction_mark(c: char) -> bool {
+pub(crate) fn is_direction_mark(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

@@ -11,7 +11,7 @@ use redrive_policy::{
     Backoff, Cause, CauseSet, Config, Curve, Entry, Factor, Format, Jitter, LongRetryAfter, Multiplier,
     Policy, PolicySpec, ProblemKind, TaskRetryOverride, policy_from_json, policy_to_json,
 };
-use schema_checker::{accepts, make};
+use schema_checker::{accepts, make, toml_file};
 use serde_json::{Value, json};
 
 /// Reads it in every way there is.
@@ -110,28 +110,6 @@ fn word() -> impl Strategy<Value = &'static str> {
         "(",
         "sqlite:x",
     ])
-}
-
-/// The same value in TOML; `None` when there is a null in it, which TOML cannot say.
-fn toml_of(value: &Value) -> Option<String> {
-    Some(match value {
-        Value::Null => return None,
-        Value::Array(items) => {
-            format!("[{}]", items.iter().map(toml_of).collect::<Option<Vec<_>>>()?.join(", "))
-        }
-        Value::Object(fields) => {
-            let field =
-                |(name, value): (&String, &Value)| Some(format!("{} = {}", json!(name), toml_of(value)?));
-            format!("{{ {} }}", fields.iter().map(field).collect::<Option<Vec<_>>>()?.join(", "))
-        }
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
-    })
-}
-
-fn toml_file(file: &Value) -> Option<String> {
-    let fields = file.as_object()?.iter();
-    let lines = fields.map(|(name, value)| Some(format!("{} = {}\n", json!(name), toml_of(value)?)));
-    lines.collect()
 }
 
 proptest! {

@@ -110,6 +110,35 @@ fn failure(cause: Cause) -> Failure {
     Failure::of(cause)
 }
 
+/// R-P7: each key of `recovery` and `escalate` is read: turned around in the file, it is turned around in what is read.
+#[test]
+fn every_key_of_recovery_and_escalate_is_read() {
+    let config = parse(SEED, Format::Json);
+    let (recovery, escalate) = (config.recovery, config.escalate);
+    for (key, from, to) in [
+        ("enable_snapshots", "true", "false"),
+        ("snapshot_retention_hours", "24", "48"),
+        ("partial_commit_enabled", "true", "false"),
+        ("notify_immediately", "true", "false"),
+        ("include_trace_link", "true", "false"),
+        ("max_message_length", "500", "80"),
+    ] {
+        let turned = SEED.replace(&format!("\"{key}\": {from}"), &format!("\"{key}\": {to}"));
+        assert_ne!(turned, SEED, "{key}");
+        let config = parse(&turned, Format::Json);
+        let mut wanted = (recovery, escalate);
+        match key {
+            "enable_snapshots" => wanted.0.enable_snapshots = false,
+            "snapshot_retention_hours" => wanted.0.snapshot_retention_hours = 48,
+            "partial_commit_enabled" => wanted.0.partial_commit_enabled = false,
+            "notify_immediately" => wanted.1.notify_immediately = false,
+            "include_trace_link" => wanted.1.include_trace_link = false,
+            _ => wanted.1.max_message_length = 80,
+        }
+        assert_eq!((config.recovery, config.escalate), wanted, "{key}");
+    }
+}
+
 /// R-P7: the file loads unchanged, and gives the numbers that it says.
 #[test]
 fn the_seed_loads_as_it_stands() {

@@ -237,4 +237,28 @@ pub enum Refusal {
         /// The limit.
         most: usize,
     },
+    /// Something long is too long.
+    #[error("{what} has {bytes} bytes; {most} is the most")]
+    TooLarge {
+        /// What.
+        what: &'static str,
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// A subtask that the plan does not have.
+    #[error("there is no subtask {number}: the plan has {subtasks}")]
+    NoSuchSubtask {
+        /// Its number, from 0.
+        number: u32,
+        /// How many there are.
+        subtasks: u32,
+    },
+    /// A subtask is to go on that was never begun.
+    #[error("subtask {0} has no job")]
+    NothingBegun(u32),
+    /// A task is to end, and to go on.
+    #[error("a task does not end by running")]
+    EndsRunning,
 }

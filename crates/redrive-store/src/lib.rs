@@ -73,8 +73,8 @@ pub use settle::{
 pub use sqlite::{Durability, Sqlite, SqliteOptions, enqueue_in};
 pub use status::{LaneCounts, StoreStatus};
 pub use task::{
-    Acknowledged, Begun, JobStanding, MAX_PLAN_BYTES, NewTask, Subtask, SubtaskState, Task, TaskEnd, TaskId,
-    TaskState, TaskStep, TaskStepped, Tasks,
+    Acknowledged, Begun, JobStanding, MAX_PLACE_BYTES, MAX_PLAN_BYTES, NewTask, Subtask, SubtaskState, Task,
+    TaskEnd, TaskId, TaskState, TaskStep, TaskStepped, Tasks, ToldTask,
 };
 pub use time::Timestamp;
 pub use worker::{Takes, WorkerPresence, Workers};
@@ -84,12 +84,22 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Se
 
 /// A whole store.
 pub trait Store:
-    Jobs + Leases + DeadLetters + Groups + Redrives + Queues + Events + Metrics + Workers + Housekeeping
+    Jobs + Leases + DeadLetters + Groups + Redrives + Tasks + Queues + Events + Metrics + Workers + Housekeeping
 {
 }
 
 impl<S> Store for S where
-    S: Jobs + Leases + DeadLetters + Groups + Redrives + Queues + Events + Metrics + Workers + Housekeeping
+    S: Jobs
+        + Leases
+        + DeadLetters
+        + Groups
+        + Redrives
+        + Tasks
+        + Queues
+        + Events
+        + Metrics
+        + Workers
+        + Housekeeping
 {
 }
 

@@ -40,6 +40,7 @@ mod settle;
 mod status;
 mod store;
 mod take;
+mod task;
 mod texts;
 mod timeline;
 mod tls;

@@ -57,6 +57,16 @@ pub(crate) enum Cell {
     AsideWhy,
     /// By the line's number in the store.
     AsideText,
+    /// By the task's id.
+    TaskPlan,
+    /// By the task's id.
+    TaskProgress,
+    /// By the task's id.
+    TaskWhy,
+    /// By the task's id.
+    TaskReport,
+    /// By the subject: see `effects::sample_row`.
+    AckNote,
     /// What shows that a key is the right one; the row is 0.
     KeyProof,
 }
@@ -77,6 +87,11 @@ impl Cell {
             Cell::EventDetail => "event.detail",
             Cell::AsideWhy => "aside.why",
             Cell::AsideText => "aside.text",
+            Cell::TaskPlan => "task_plan.plan",
+            Cell::TaskProgress => "task.progress",
+            Cell::TaskWhy => "task.why",
+            Cell::TaskReport => "task.report",
+            Cell::AckNote => "escalation_ack.note",
             Cell::KeyProof => "seal_key.proof",
         }
     }

@@ -32,6 +32,7 @@ mod settle;
 mod statements;
 mod status;
 mod store_file;
+mod task;
 mod wheres;
 mod writer;
 
@@ -537,6 +538,7 @@ impl Housekeeping for Sqlite {
             let more = more
                 | letter_group::prune(batch, letters_before, limit)?
                 | redrive::prune(batch, letters_before, limit)?
+                | task::prune(batch, events_before, events_before.min(letters_before), limit)?
                 | metric::prune(batch, events_before, limit)?;
             Ok(Pruned { events, letters, more: more || letters >= u64::from(limit) })
         }))

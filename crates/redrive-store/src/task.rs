@@ -4,6 +4,10 @@
 //! each step together with the jobs that it starts, and only for whoever knows the task's version. So no subtask is
 //! started twice, whoever moves the task on and whenever one of them dies.
 
+// Without a back end nobody moves anything.
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+pub(crate) mod step;
+
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -19,6 +23,8 @@ use crate::time::Timestamp;
 
 /// The most that a plan may hold, in bytes of JSON.
 pub const MAX_PLAN_BYTES: usize = 16 << 20;
+/// The most bytes in the place of a plan: it is looked for, so a database must be able to index it.
+pub const MAX_PLACE_BYTES: usize = 2_000;
 
 /// A task. Written `task-3`.
 ///
@@ -216,6 +222,23 @@ pub struct Task {
     pub event: EventSeq,
 }
 
+/// A task that a person was told of: it is partial, or it cannot go on. Without what may be long and nobody asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToldTask {
+    /// Its number.
+    pub id: TaskId,
+    /// What people call it.
+    pub name: String,
+    /// [`TaskState::Partial`] or [`TaskState::Escalated`].
+    pub state: TaskState,
+    /// When it was over.
+    pub ended_at: Timestamp,
+    /// Why it is over, for people.
+    pub why: Option<String>,
+    /// The escalation report of 002 §4.2, as JSON.
+    pub report: Option<Value>,
+}
+
 /// A subtask that was begun once, or is marked otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subtask {
@@ -278,13 +301,15 @@ pub struct TaskStep {
     pub version: i64,
     /// Subtasks to begin: their jobs are enqueued, and they are [`SubtaskState::Started`]. At most [`crate::MAX_BATCH`].
     pub begin: Vec<(u32, NewJob)>,
-    /// Subtasks that stand elsewhere now. A `Started` one keeps its job, so that a letter that was put back counts again.
+    /// Subtasks that stand elsewhere now, before anything is begun. A `Started` one keeps its job, so that a letter that was put
+    /// back counts again.
     pub mark: Vec<(u32, SubtaskState)>,
     /// How far the task is; absent: as before.
     pub progress: Option<Value>,
     /// Where it stands then, and why; absent: it goes on.
     pub end: Option<TaskEnd>,
-    /// What there is to tell, in this order, after the events of the jobs that begin. Each is led to by the task's last event.
+    /// What there is to tell, in this order, after the events of the jobs that begin. Each that names no other parent is led to
+    /// by the task's last event, and is the last one then.
     pub events: Vec<NewEvent>,
 }
 
@@ -327,6 +352,9 @@ pub trait Tasks: Send + Sync {
     /// Tasks, the newest first; only those that go on, or only those of a place, if asked.
     fn tasks(&self, open_only: bool, place: Option<&str>, limit: u32) -> Answer<'_, Vec<Task>>;
 
+    /// The tasks that go on, the newest first, by their ids alone: this is asked often.
+    fn open_tasks(&self, limit: u32) -> Answer<'_, Vec<TaskId>>;
+
     /// One task.
     fn task(&self, id: TaskId) -> Answer<'_, Option<Task>>;
 
@@ -352,7 +380,7 @@ pub trait Tasks: Send + Sync {
 
     /// One step, in one transaction: enqueues jobs, marks subtasks, tells events, and writes how far the task is. Nothing
     /// happens, and nothing is answered, when the version is another one or the task is over. Events of the step carry the
-    /// task's id as their caller's id. When the task is over with this step, a `task_ended` event tells so (status success, or
+    /// task's id as their caller's id, and so do jobs that name no other. When the task is over with this step, a `task_ended` event tells so (status success, or
     /// failed when a person is told; its data names state and why).
     fn advance_task(&self, now: Timestamp, step: TaskStep) -> Answer<'_, Option<TaskStepped>>;
 
@@ -369,6 +397,9 @@ pub trait Tasks: Send + Sync {
 
     /// Writes that somebody has seen the escalation of a task or a letter, with an `escalation_acknowledged` event.
     fn acknowledge(&self, now: Timestamp, subject: String, note: Option<String>) -> Answer<'_, ()>;
+
+    /// Tasks that a person was told of, those that ended last first, at most `limit`; behind this one, if one is named.
+    fn told_tasks(&self, after: Option<(Timestamp, TaskId)>, limit: u32) -> Answer<'_, Vec<ToldTask>>;
 
     /// What is known to be seen, of these subjects.
     fn acknowledged(&self, subjects: Vec<String>) -> Answer<'_, Vec<Acknowledged>>;

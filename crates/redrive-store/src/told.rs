@@ -7,6 +7,7 @@ use crate::event::EventStatus;
 use crate::id::JobId;
 use crate::redrive::{NewRun, Run, RunId, RunState};
 use crate::row::{self, EventRow};
+use crate::task::{NewTask, TaskEnd, TaskId, TaskState};
 
 /// What is told in the name of the store itself.
 pub(crate) const SOURCE: &str = "redrive";
@@ -47,6 +48,98 @@ pub(crate) fn run_ended(
         importance: (state == RunState::Stopped).then_some(4),
         tags: row::tags(&["redrive", "recovery"]),
         ..by_the_store("redrive_ended", source_id, &data)
+    }
+}
+
+/// A task was started. Its plan is not told: inputs are in it.
+pub(crate) fn task_started<'a>(source_id: i64, caller_id: &'a str, task: &NewTask) -> EventRow<'a> {
+    let mut data = json!({ "task_id": caller_id, "name": task.name, "subtasks": task.subtasks });
+    if let Some(place) = &task.place {
+        data["place"] = json!(place);
+    }
+    EventRow {
+        caller_id: Some(caller_id),
+        tags: row::tags(&["task"]),
+        ..by_the_store("task_started", source_id, &data)
+    }
+}
+
+/// A task is over. One that a person is told of is worth a look.
+pub(crate) fn task_ended<'a>(
+    source_id: i64,
+    caller_id: &'a str,
+    name: &str,
+    parent: i64,
+    end: &TaskEnd,
+) -> EventRow<'a> {
+    let told = end.state == TaskState::Escalated || end.report.is_some();
+    let data = json!({ "task_id": caller_id, "name": name, "state": end.state, "why": end.why });
+    EventRow {
+        parent: Some(parent),
+        caller_id: Some(caller_id),
+        status: Some(if told { EventStatus::Failed } else { EventStatus::Success }),
+        importance: told.then_some(4),
+        tags: row::tags(&["task"]),
+        ..by_the_store("task_ended", source_id, &data)
+    }
+}
+
+/// A task that was over goes on.
+pub(crate) fn task_resumed<'a>(
+    source_id: i64,
+    caller_id: &'a str,
+    name: &str,
+    parent: i64,
+    from: TaskState,
+) -> EventRow<'a> {
+    let data = json!({ "task_id": caller_id, "name": name, "from": from });
+    EventRow {
+        parent: Some(parent),
+        caller_id: Some(caller_id),
+        tags: row::tags(&["task", "recovery"]),
+        ..by_the_store("task_resumed", source_id, &data)
+    }
+}
+
+/// What an escalation is about.
+pub(crate) enum Subject {
+    Task(TaskId),
+    Job(JobId),
+    /// Neither, as far as its words say.
+    Other,
+}
+
+impl Subject {
+    pub(crate) fn of(subject: &str) -> Subject {
+        if let Ok(task) = subject.parse() {
+            return Subject::Task(task);
+        }
+        // A bare number is a job's id only where nothing else can be meant.
+        match subject.parse() {
+            Ok(job) if subject.starts_with("job_") => Subject::Job(job),
+            _ => Subject::Other,
+        }
+    }
+}
+
+/// Somebody has seen an escalation. Told beside the story that it is about, after what came last in it.
+pub(crate) fn acknowledged<'a>(
+    source_id: i64,
+    subject: &'a str,
+    parent: Option<i64>,
+    note: Option<&str>,
+) -> EventRow<'a> {
+    let mut data = json!({ "subject": subject });
+    if let Some(note) = note {
+        data["note"] = json!(note);
+    }
+    let about = Subject::of(subject);
+    EventRow {
+        job: if let Subject::Job(job) = about { Some(job) } else { None },
+        caller_id: matches!(about, Subject::Task(_)).then_some(subject),
+        parent,
+        tags: row::tags(&["escalation"]),
+        ..by_the_store("escalation_acknowledged", source_id, &data)
     }
 }
 

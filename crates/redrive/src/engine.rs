@@ -13,6 +13,7 @@ mod context;
 mod dead_letter;
 mod enqueue;
 mod error;
+mod escalation;
 mod events;
 #[cfg(feature = "exec")]
 mod exec;
@@ -26,11 +27,15 @@ mod maintenance;
 mod metrics;
 mod overrides;
 mod policies;
+#[cfg(feature = "snapshot")]
+mod protect;
 mod redrive;
 mod search;
 mod settle;
 mod shutdown;
 mod simulate;
+#[cfg(feature = "tasks")]
+mod task;
 mod trace;
 mod worker;
 
@@ -38,7 +43,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use redrive_policy::{Classifier, Config, EscalateSettings, Lang, Policy, Rng};
+use redrive_policy::{Classifier, Config, EscalateSettings, Lang, Policy, RecoverySettings, Rng};
 use redrive_store::{Store, Timestamp};
 
 use crate::chance;
@@ -57,6 +62,7 @@ pub use context::Context;
 pub use dead_letter::{BadLine, Discard, JobSettings, LetterLine, LettersImported, Work};
 pub use enqueue::JobBuilder;
 pub use error::{EngineError, RuleProblem};
+pub use escalation::Escalated;
 pub use events::{Emit, EmitWithRetry, ImportOptions, Imported};
 #[cfg(feature = "exec")]
 pub use exec::CommandExecutor;
@@ -80,6 +86,8 @@ pub use redrive::{
 pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
+#[cfg(feature = "tasks")]
+pub use task::{Driver, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, subtask_id};
 pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};
 pub use worker::{Worker, WorkerBuilder, WorkerReport};
 
@@ -114,6 +122,10 @@ struct Shared {
     policies: RwLock<Arc<Policies>>,
     classifier: RwLock<Arc<Classifier>>,
     escalate: EscalateSettings,
+    recovery: RecoverySettings,
+    #[cfg(feature = "snapshot")]
+    snapshots: Option<Arc<protect::SnapshotPlace>>,
+    telling: escalation::Telling,
     lang: Lang,
     seed: Option<AtomicU64>,
     retention: Retention,
@@ -154,6 +166,11 @@ impl Engine {
     /// How long letters and events are kept.
     pub fn retention(&self) -> Retention {
         self.0.retention
+    }
+
+    /// What is done about snapshots and partial results.
+    pub fn recovery_settings(&self) -> RecoverySettings {
+        self.0.recovery
     }
 
     /// Exchanges the named policies and the classifier's rules for those of a configuration that was read again. Jobs

@@ -35,3 +35,25 @@ impl Packed {
         }
     }
 }
+
+/// A path inside JSON.
+#[cfg(feature = "tasks")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PackedPath(pub(crate) std::path::PathBuf);
+
+#[cfg(feature = "tasks")]
+impl Serialize for PackedPath {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use std::os::unix::ffi::OsStrExt;
+        Packed::pack(self.0.as_os_str().as_bytes().to_vec()).serialize(serializer)
+    }
+}
+
+#[cfg(feature = "tasks")]
+impl<'de> Deserialize<'de> for PackedPath {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<PackedPath, D::Error> {
+        use std::os::unix::ffi::OsStringExt;
+        let bytes = Packed::deserialize(deserializer)?.unpack().map_err(serde::de::Error::custom)?;
+        Ok(PackedPath(std::ffi::OsString::from_vec(bytes).into()))
+    }
+}

@@ -39,7 +39,7 @@ pub use error::{Conflict, ConflictKind, SnapshotError};
 pub use id::SnapshotId;
 pub use prune::Pruned;
 pub use recover::{Recovered, RecoveredOutcome};
-pub use restore::{RestoreOptions, Restored};
+pub use restore::{RestoreOptions, Restored, Scope};
 pub use scan::{Note, NoteKind, SnapshotLimits};
 
 /// How long a snapshot is kept when nobody says otherwise: `snapshot_retention_hours` of 002 §7.1.
@@ -194,6 +194,18 @@ impl Snapshots {
     /// The restores that were cut short and that [`Snapshots::open`] found.
     pub fn recovered(&self) -> &[Recovered] {
         &self.recovered
+    }
+
+    /// The ids that begin so, in order.
+    pub fn ids_beginning(&self, beginning: &str) -> Result<Vec<SnapshotId>, SnapshotError> {
+        let names = self.place.names(Part::Manifests)?;
+        let mut ids: Vec<SnapshotId> = names
+            .iter()
+            .filter(|name| name.starts_with(beginning))
+            .map(|name| name.parse())
+            .collect::<Result<_, _>>()?;
+        ids.sort_unstable();
+        Ok(ids)
     }
 
     /// One snapshot.

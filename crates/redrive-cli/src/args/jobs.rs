@@ -3,6 +3,9 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use redrive_policy::plan::HintBy;
+
 use super::value::{self, Header};
 use super::{MAX_SLOTS, PolicyFlags};
 
@@ -14,12 +17,24 @@ pub(crate) struct RunArgs {
     pub(crate) deadline: Option<Duration>,
     #[arg(long, value_name = "NAME", value_parser = value::name)]
     pub(crate) name: Option<String>,
+    #[arg(long, value_name = "DIR")]
+    pub(crate) snapshot: Vec<String>,
+    #[arg(long)]
+    pub(crate) review: bool,
+    #[arg(long, value_name = "HOW", value_parser = how())]
+    pub(crate) hint: Option<HintBy>,
     #[arg(long)]
     pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) flags: PolicyFlags,
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// How a command is told what to do better.
+fn how() -> impl TypedValueParser<Value = HintBy> {
+    PossibleValuesParser::new(HintBy::NAMES)
+        .map(|name| if name == HintBy::Stdin.name() { HintBy::Stdin } else { HintBy::Env })
 }
 
 #[derive(Debug, clap::Args)]

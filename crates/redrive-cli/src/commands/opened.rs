@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive::engine::{Engine, ManualClock, Named};
+use redrive::engine::{Engine, EngineBuilder, ManualClock, Named};
 use redrive_policy::Config;
 use redrive_store::{
     Event, EventFilter, Group, JobRecord, KeyRing, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store,
@@ -143,8 +143,18 @@ impl Opened {
 
     /// The engine on this store, with what the configuration says.
     pub(super) fn engine(&self, config: &Config, stage: &Stage<'_>) -> Result<Engine, Trouble> {
+        Ok(self.engine_builder(config, stage).build()?)
+    }
+
+    /// The same, to be furnished further.
+    pub(super) fn engine_builder(&self, config: &Config, stage: &Stage<'_>) -> EngineBuilder {
         let engine = Engine::builder(Arc::clone(&self.store)).config(config).lang(stage.settings.lang);
-        Ok(engine.default_policy(&stage.settings.policy.value).build()?)
+        let engine = engine.default_policy(&stage.settings.policy.value);
+        match stage.settings.snapshot_place(&stage.env, &stage.cwd) {
+            Ok(Some(place)) => engine.snapshots_in(place.dir, place.never),
+            // Without a place files are not kept, and whoever wants them kept is told.
+            Ok(None) | Err(_) => engine,
+        }
     }
 
     /// The job that a person means, by its own id or by that of one of its events.

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive::engine::{CommandExecutor, Engine, EngineError, Shutdown, overrides_to_json};
-use redrive::{Relay, Wiring};
-use redrive_policy::{Cause, Report, Verdict, human_duration};
+use redrive::{CommandSpec, HintBy, Protected, Relay, Wiring};
+use redrive_policy::plan::SnapshotPlan;
+use redrive_policy::{Cause, Config, Report, Verdict, human_duration};
 use redrive_store::{EventStatus, JobId, JobState, LetterReason, NewJob};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::sleep;
@@ -20,7 +21,7 @@ use super::opened::{self, Opened};
 use super::signals::{SIGINT, Signals};
 use super::told::{End, Failed, Told};
 use crate::args::RunArgs;
-use crate::text::text;
+use crate::text::{say, text};
 use crate::trouble::Trouble;
 use crate::view::enqueued::EnqueuedView;
 use crate::{Exit, Stage, render};
@@ -29,10 +30,14 @@ use crate::{Exit, Stage, render};
 const PRESET: &str = "command";
 /// Its time was over.
 const TIMED_OUT: u8 = 124;
+/// Its output was rejected by a review.
+const REJECTED: u8 = 1;
 /// redrive itself failed.
 const OUR_FAULT: u8 = 125;
 /// A command that nobody reads any more: 128 and SIGPIPE.
 const UNREAD: i32 = 141;
+/// How much of a hint is shown.
+const HINT_LINES: usize = 12;
 /// How soon a job that waits is cancelled after a signal.
 const CANCEL_EVERY: Duration = Duration::from_millis(50);
 
@@ -61,7 +66,8 @@ fn try_run(args: &RunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let policy = args.flags.policy.as_deref().unwrap_or(PRESET);
     // Refused before anything is stored.
     stage.settings.policy(&config, Some(policy))?;
-    let spec = enqueue::command(&args.command, stage)?;
+    let plain = enqueue::command(&args.command, stage)?;
+    let spec = step(plain, args, &config, stage);
     let opened = opened::to_write(stage)?;
     let engine = opened.engine(&config, stage)?;
     let job = NewJob {
@@ -89,6 +95,21 @@ fn try_run(args: &RunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     // What was acknowledged is safe; closing only tidies up.
     let _ = opened.wait(opened.store.close());
     ended
+}
+
+/// The command, with what is to be kept, reviewed and told.
+fn step(plain: CommandSpec, args: &RunArgs, config: &Config, stage: &Stage<'_>) -> CommandSpec {
+    let protected = |roots: &[String]| {
+        let plan = SnapshotPlan { roots: roots.to_vec(), ..SnapshotPlan::default() };
+        Box::new(Protected { base: stage.cwd.clone(), plan })
+    };
+    CommandSpec {
+        // Who wants the output to be reviewed wants to say where the command is told what was wrong with it.
+        hint: args.hint.or(args.review.then_some(HintBy::Env)),
+        review: args.review.then(|| Box::new(config.review.clone())),
+        snapshot: (!args.snapshot.is_empty()).then(|| protected(&args.snapshot)),
+        ..plain
+    }
 }
 
 /// Runs the job until it is over; the last attempt that we saw, and the signal that ended it.
@@ -163,7 +184,7 @@ async fn cancel(engine: &Engine, id: JobId, relay: &Relay) -> Result<(), EngineE
 
 /// One line between two attempts.
 fn between(attempt: &Told, stage: &mut Stage<'_>) {
-    let End::Retrying { failed, delay } = &attempt.end else { return };
+    let End::Retrying { failed, delay, hint } = &attempt.end else { return };
     let lang = stage.settings.lang;
     let next = attempt.attempt.saturating_add(1);
     let line = text(
@@ -178,6 +199,11 @@ fn between(attempt: &Told, stage: &mut Stage<'_>) {
         ],
     );
     stage.talk.narrate(&line);
+    // What a limit teaches is in the line already.
+    if let Some(hint) = hint.as_ref().filter(|_| failed.cause != Cause::Timeout) {
+        stage.talk.narrate(&say(lang, "run.told"));
+        stage.talk.quoted(hint, HINT_LINES);
+    }
 }
 
 /// The last words, and the exit code.
@@ -195,7 +221,12 @@ fn end(
     if let Some(Told { end: End::Dead { failed, reason }, attempt, .. }) = last {
         dead(id, *attempt, failed, *reason, stage)?;
         // Without a code of its own the command did not begin, or nobody knows how it ended.
-        let otherwise = if failed.cause == Cause::Timeout { TIMED_OUT } else { OUR_FAULT };
+        let otherwise = match failed.cause {
+            Cause::Timeout => TIMED_OUT,
+            // The command was content with its output, and the review was not.
+            Cause::Incomplete | Cause::Quality => REJECTED,
+            _ => OUR_FAULT,
+        };
         return Ok(Exit::Command(code(failed.exit_code, otherwise)));
     }
     if let Some(signal) = signal {

@@ -33,6 +33,7 @@ pub(super) enum End {
     Retrying {
         failed: Failed,
         delay: Duration,
+        hint: Option<String>,
     },
     Dead {
         failed: Failed,
@@ -116,8 +117,8 @@ impl Told {
             Ending::Succeeded { latency, exit_code, .. } => {
                 End::Succeeded { took: *latency, exit_code: *exit_code }
             }
-            Ending::Retry { delay, failure, .. } => {
-                End::Retrying { failed: Failed::of(failure), delay: *delay }
+            Ending::Retry { delay, failure, hint, .. } => {
+                End::Retrying { failed: Failed::of(failure), delay: *delay, hint: hint.clone() }
             }
             Ending::Dead { failure, letter } => {
                 End::Dead { failed: Failed::of(failure), reason: letter.reason }

@@ -9,6 +9,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::sleep;
 
 use super::enqueue::{EXEC, HTTP};
+use super::escalated::ToTell;
 use super::opened;
 use super::signals::{SIGINT, Signals};
 use super::told::{End, Told};
@@ -21,8 +22,10 @@ use crate::{Exit, Stage};
 pub(super) fn run(args: &WorkArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let config = stage.settings.config()?;
     let opened = opened::to_write(stage)?;
-    let engine = opened.engine(&config, stage)?;
-    let ended = opened.runtime.block_on(work(&engine, args, stage));
+    let to_tell = ToTell::new(config.escalate);
+    let engine = opened.engine_builder(&config, stage).on_escalation(to_tell.listener()).build()?;
+    let ended = opened.runtime.block_on(work(&engine, args, &to_tell, stage));
+    to_tell.rest(stage);
     let closed = opened.wait(opened.store.close());
     ended?;
     closed?;
@@ -35,7 +38,12 @@ const LOOK_AT_STORE: Duration = Duration::from_millis(500);
 /// How many redrives that are under way are told of at the end.
 const OPEN_RUNS: u32 = 10;
 
-async fn work(engine: &Engine, args: &WorkArgs, stage: &mut Stage<'_>) -> Result<(), Trouble> {
+async fn work(
+    engine: &Engine,
+    args: &WorkArgs,
+    to_tell: &ToTell,
+    stage: &mut Stage<'_>,
+) -> Result<(), Trouble> {
     let lang = stage.settings.lang;
     let mut signals = Signals::listen().map_err(Trouble::NoRuntime)?;
     let (teller, mut told) = unbounded_channel();
@@ -69,8 +77,9 @@ async fn work(engine: &Engine, args: &WorkArgs, stage: &mut Stage<'_>) -> Result
         loop {
             tokio::select! {
                 biased;
-                Some(attempt) = told.recv() => tell(&attempt, stage),
+                Some(attempt) = told.recv() => tell(&attempt, to_tell, stage),
                 () = sleep(LOOK_AT_STORE) => {
+                    to_tell.others(stage);
                     if engine.store().answers() != answers {
                         answers = !answers;
                         stage.talk.note(&say(lang, if answers { "work.store-back" } else { "work.store-lost" }));
@@ -93,7 +102,7 @@ async fn work(engine: &Engine, args: &WorkArgs, stage: &mut Stage<'_>) -> Result
         }
     }
     while let Ok(attempt) = told.try_recv() {
-        tell(&attempt, stage);
+        tell(&attempt, to_tell, stage);
     }
     // Who waits for a paused queue to be empty should know why it is over all the same.
     for lane in engine.store().status(engine.now()).await?.lanes {
@@ -112,7 +121,7 @@ async fn work(engine: &Engine, args: &WorkArgs, stage: &mut Stage<'_>) -> Result
 }
 
 /// One line for each attempt that is over.
-fn tell(attempt: &Told, stage: &mut Stage<'_>) {
+fn tell(attempt: &Told, to_tell: &ToTell, stage: &mut Stage<'_>) {
     let lang = stage.settings.lang;
     let who: [(&str, &dyn std::fmt::Display); 3] =
         [("id", &attempt.id), ("name", &attempt.name), ("n", &attempt.attempt)];
@@ -120,7 +129,7 @@ fn tell(attempt: &Told, stage: &mut Stage<'_>) {
         End::Succeeded { took, .. } => {
             text(lang, "work.succeeded", &[who[0], who[1], who[2], ("took", &rough(*took))])
         }
-        End::Retrying { failed, delay } => text(
+        End::Retrying { failed, delay, .. } => text(
             lang,
             "work.retrying",
             &[
@@ -148,4 +157,7 @@ fn tell(attempt: &Told, stage: &mut Stage<'_>) {
         End::Uncounted => return,
     };
     stage.talk.narrate(&line);
+    if matches!(attempt.end, End::Dead { .. }) {
+        to_tell.about(&attempt.id.to_string(), stage);
+    }
 }

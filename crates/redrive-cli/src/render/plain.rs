@@ -10,7 +10,7 @@ use super::markdown;
 use super::table::{share, table_of};
 use crate::escape::{escape, pad, pad_left, width};
 use crate::view::backoff::short;
-use crate::view::{Align, Bar, Bars, Block, Progress, Share, Span, Spark, Table};
+use crate::view::{Align, Bar, Bars, Block, Graph, Progress, Share, Span, Spark, Table};
 
 /// How wide the longest bar is.
 const BAR: usize = 40;
@@ -52,6 +52,7 @@ pub(super) fn page(blocks: &[Block]) -> String {
             }
             Block::Shares(shares) => out.push_str(&lines(shares, share_line)),
             Block::Progress(progress) => out.push_str(&progress_line(progress)),
+            Block::Graph(graph) => out.push_str(&rows(&dependencies(graph))),
             Block::Sparks(sparks) => out.push_str(&lines(sparks, spark_line)),
             Block::Beside(left, right) => {
                 let left = page(left);
@@ -134,6 +135,27 @@ fn rows(table: &Table) -> String {
         padded.join("  ").trim_end().to_owned()
     };
     lines.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A row for each, with what it waits for.
+fn dependencies(graph: &Graph) -> Table {
+    let names = |after: &[usize]| {
+        let names: Vec<&str> =
+            after.iter().filter_map(|after| graph.nodes.get(*after)).map(|node| node.name.as_str()).collect();
+        if names.is_empty() { "-".to_owned() } else { names.join(",") }
+    };
+    let row = |node: &crate::view::GraphNode| {
+        vec![
+            Span::plain(node.name.clone()),
+            node.state.clone(),
+            Span::plain(names(&node.after)),
+            Span::plain(node.note.clone()),
+        ]
+    };
+    Table {
+        columns: graph.labels.iter().map(|label| (label.clone(), Align::Left)).collect(),
+        rows: graph.nodes.iter().map(row).collect(),
+    }
 }
 
 /// The curve as rows of `#`: `#` is certain, `.` is where jitter may reach, `*` what was drawn, `|` the cap.

@@ -7,7 +7,7 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table as G
 
 use super::style::paint;
 use super::wrap::{widest_piece, wrap};
-use super::{chart, listing, markdown, panel};
+use super::{chart, graph, listing, markdown, panel};
 use crate::escape::{escape, pad, pad_left, width};
 use crate::view::backoff::short;
 use crate::view::{Align, Bar, Bars, Block, Listing, Span, Table, Tone};
@@ -74,6 +74,7 @@ pub(super) fn draw(blocks: &[Block], sheet: Sheet) -> String {
             Block::Tally(counts) => out.push_str(&chart::tally(counts, columns, colour)),
             Block::Shares(shares) => out.push_str(&chart::shares(shares, columns, colour)),
             Block::Progress(progress) => out.push_str(&chart::progress(progress, columns, colour)),
+            Block::Graph(whole) => out.push_str(&graph::graph(whole, columns, colour)),
             Block::Sparks(sparks) => out.push_str(&chart::sparks(sparks, columns, colour)),
             Block::Beside(left, right) => out.push_str(&panel::beside(left, right, sheet)),
             Block::Bars(bars) => out.push_str(&curve(bars, columns, colour)),

@@ -84,6 +84,27 @@ pub(crate) struct Share {
     pub(crate) tone: Tone,
 }
 
+/// Things that depend on one another.
+#[derive(Debug, Clone)]
+pub(crate) struct Graph {
+    /// The words above name, state, what is waited for, and note, where it is a table.
+    pub(crate) labels: [String; 4],
+    pub(crate) nodes: Vec<GraphNode>,
+}
+
+/// One of them.
+#[derive(Debug, Clone)]
+pub(crate) struct GraphNode {
+    pub(crate) name: String,
+    /// A sign for its state, in the colour of it.
+    pub(crate) mark: char,
+    pub(crate) state: Span,
+    /// What else there is to say.
+    pub(crate) note: String,
+    /// What it waits for, by place.
+    pub(crate) after: Vec<usize>,
+}
+
 /// How far something has come.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress {

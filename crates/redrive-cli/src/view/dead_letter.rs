@@ -1,11 +1,12 @@
 //! Dead letters: the list, with the fields that other programs rely on (R-D5), and one letter for a person.
 
-use redrive_policy::{Cause, ErrorCategory, FailureType, Lang};
+use redrive_policy::{Cause, ErrorCategory, EscalationLevel, FailureType, Lang};
 use redrive_store::{DeadLetter, LetterReason, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::group::short;
+use super::level;
 use super::moment::{date_time, when};
 use super::story::{Attempt, attempts_table, cause_by, own_words};
 use super::{Block, Column, Listing, Page, Reader, Span, Tone};
@@ -39,6 +40,8 @@ pub(crate) struct LetterView {
     redrives: u32,
     retryable: bool,
     reason: LetterReason,
+    /// From 1 to 5, who has to deal with it (R-T10).
+    level: EscalationLevel,
     fingerprint: String,
     caller_id: Option<String>,
     policy: Option<String>,
@@ -70,6 +73,7 @@ impl LetterView {
             redrives: letter.redrives,
             retryable: letter.retryable,
             reason: letter.reason,
+            level: EscalationLevel::of(letter.cause, letter.retryable),
             fingerprint: letter.fingerprint.clone(),
             caller_id: letter.caller_id.clone(),
             policy: letter.policy.clone(),
@@ -242,6 +246,7 @@ impl Page for DeadLetterView {
                 key("reason-heading"),
                 Span::plain(say(lang, &format!("letter.reason.{}", letter.reason.name()))),
             ),
+            level::field(letter.level, lang),
             (key("retries"), Span::plain(letter.retries())),
             (key("queue"), Span::plain(letter.queue.clone())),
             (key("enqueued"), Span::plain(date_time(letter.enqueued_at))),

@@ -1,10 +1,11 @@
 //! Everything that is known about one event, and about the job that it is about.
 
-use redrive_policy::Lang;
+use redrive_policy::{EscalationLevel, Lang};
 use redrive_store::{Event, JobRecord, JobState, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::level;
 use super::moment::{date_time, rough, when};
 use super::story::{tone, type_in_words};
 use super::{Block, Page, Reader, Span, Tone};
@@ -21,6 +22,8 @@ pub(crate) struct DetailView {
     job_id: Option<String>,
     /// Whether that job is a dead letter now.
     dead_letter: bool,
+    /// How far up that letter has gone.
+    level: Option<EscalationLevel>,
     #[serde(flatten)]
     event: Event,
     #[serde(skip)]
@@ -34,6 +37,7 @@ impl DetailView {
             id: event.event_id.clone(),
             job_id: event.job.map(|job| job.to_string()),
             dead_letter: job.is_some_and(|record| matches!(record.state, JobState::Dead(_))),
+            level: job.and_then(level::of_job),
             event,
             now,
         }
@@ -56,6 +60,7 @@ impl DetailView {
         facts.add("source", Span::plain(event.source.clone()));
         facts.add("status", Span::new(event.status.name(), tone(event.status)));
         facts.maybe("job", self.job_id.clone());
+        facts.fields.extend(self.level.map(|level| level::field(level, reader.lang)));
         facts.maybe("queue", word(&event.data, "queue"));
         facts.maybe("caller", word(&event.data, "caller_id"));
         facts.maybe("took", event.latency_ms.map(|ms| rough(std::time::Duration::from_millis(ms))));

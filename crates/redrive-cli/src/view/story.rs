@@ -5,11 +5,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use redrive_policy::{DecisionRecord, Lang, human_duration};
+use redrive_policy::{DecisionRecord, EscalationLevel, Lang, human_duration};
 use redrive_store::{Event, EventStatus, JobRecord, JobState, StoredDecision, Timestamp};
 use serde::Serialize;
 
 use super::badge::Badge;
+use super::level;
 use super::moment::{clock, date_time, precise, rough, when};
 use super::{Align, Block, Page, Reader, Span, Table, Tone};
 use crate::escape::beginning;
@@ -233,6 +234,8 @@ pub(crate) struct StoryView {
     caller_id: Option<String>,
     attempts: u64,
     retry_count: u32,
+    /// How far up it has gone, if it has failed: 1 while it is retried.
+    level: Option<EscalationLevel>,
     next_run_at: Option<Timestamp>,
     history: Vec<Attempt>,
     events: Vec<Event>,
@@ -259,10 +262,15 @@ impl StoryView {
             let mut data = events.iter().map(|event| &event.data);
             data.find_map(|data| data.get(name).and_then(|value| value.as_str()).map(ToOwned::to_owned))
         };
+        let state = state_of(record, &events, now);
         StoryView {
             schema: "redrive/story.v1",
             id: record.id.to_string(),
-            state: state_of(record, &events, now),
+            state,
+            level: match state {
+                "retrying" => Some(EscalationLevel::AutomaticRetry),
+                _ => level::of_job(record),
+            },
             queue: job.map(|job| job.queue.clone()).or_else(|| word("queue")),
             kind: job.map(|job| job.kind.clone()).or_else(|| word("kind")),
             source: job.map(|job| job.source.clone()).or_else(|| events.first().map(|e| e.source.clone())),
@@ -342,6 +350,7 @@ impl Page for StoryView {
         } else {
             blocks.push(Block::Text(vec![Span::new(say(lang, "story.no-events"), Tone::Dim)]));
         }
+        blocks.extend(self.level.map(|level| Block::Text(vec![Span::plain(level::line(level, lang))])));
         blocks.push(Block::Text(vec![Span::new(self.next(reader), Tone::Strong)]));
         blocks
     }

@@ -14,6 +14,10 @@ use super::shape::{Rule, Shape, Table, owned};
 use super::words::{short, shown};
 use crate::duration::parse_duration;
 use crate::nearest::nearest;
+use crate::size::{MAX_BYTES, parse_size};
+
+/// The longest path that Linux takes.
+const MAX_PATH_CHARS: usize = 4_096;
 
 /// Notes what is wrong with `node` as a value of that shape.
 pub(super) fn check(node: &Node, shape: &Shape, path: &Path<'_>, problems: &mut Problems) {
@@ -21,6 +25,10 @@ pub(super) fn check(node: &Node, shape: &Shape, path: &Path<'_>, problems: &mut 
     let mismatch = || ProblemKind::WrongType { given: shown(node), found: ValueType::of(node) };
     match (shape, &node.value) {
         (Shape::Either(options), _) => match options.iter().find(|option| option.takes(node)) {
+            // Whoever wrote true is told of the other forms too.
+            Some(Shape::False) if node.bool() == Some(true) => {
+                wrong(ProblemKind::UnknownName { given: shown(node), meant: None });
+            }
             Some(option) => check(node, option, path, problems),
             None => wrong(mismatch()),
         },
@@ -49,10 +57,14 @@ pub(super) fn check(node: &Node, shape: &Shape, path: &Path<'_>, problems: &mut 
                 check(item, of, &path.item(i), problems);
             }
         }
-        (Shape::Whole { .. } | Shape::Number { .. }, _) => {
+        (Shape::Whole { .. } | Shape::Number { .. } | Shape::Size, Value::Whole(_) | Value::Float(_)) => {
             if let Some(kind) = number_problem(node, shape) {
                 wrong(kind);
             }
+        }
+        (Shape::Any, _) => check_any(node, path, problems),
+        (Shape::False, Value::Bool(true)) => {
+            wrong(ProblemKind::UnknownName { given: shown(node), meant: None });
         }
         (_, Value::Text(text)) => {
             if let Some(kind) = text_problem(text, shape) {
@@ -67,7 +79,9 @@ impl Shape {
     /// Whether the value is of this shape's type; its worth is another question.
     fn takes(&self, node: &Node) -> bool {
         match self {
-            Shape::Bool => matches!(node.value, Value::Bool(_)),
+            Shape::Any => true,
+            Shape::Bool | Shape::False => matches!(node.value, Value::Bool(_)),
+            Shape::Size => matches!(node.value, Value::Text(_) | Value::Whole(_) | Value::Float(_)),
             Shape::Whole { .. } | Shape::Number { .. } => {
                 matches!(node.value, Value::Whole(_) | Value::Float(_))
             }
@@ -75,6 +89,10 @@ impl Shape {
             | Shape::Beginning(_)
             | Shape::Duration { .. }
             | Shape::Regex
+            | Shape::Raw { .. }
+            | Shape::Id { .. }
+            | Shape::Variable
+            | Shape::PathBelow
             | Shape::Name(_)
             | Shape::NewName { .. } => matches!(node.value, Value::Text(_)),
             Shape::List { .. } => matches!(node.value, Value::List(_)),
@@ -111,7 +129,10 @@ fn check_table(
     }
     for rule in table.rules {
         if let Some((at, kind, expected)) = broken(node, rule) {
-            problems.add(at, path, kind, expected);
+            match rule {
+                Rule::NotBeside { field, .. } => problems.add(at, &path.field(field), kind, expected),
+                _ => problems.add(at, path, kind, expected),
+            }
         }
     }
 }
@@ -140,6 +161,24 @@ fn broken(node: &Node, rule: &Rule) -> Option<(usize, ProblemKind, Expected)> {
             }
         },
         Rule::AtLeastOne(names) => missing(names),
+        Rule::ExactlyOne(names) => match given(names).as_slice() {
+            [] => {
+                let kind = ProblemKind::Missing { fields: owned(names) };
+                Some((node.at, kind, Expected::JustOne(owned(names))))
+            }
+            [_] => None,
+            several => {
+                let fields = several.iter().map(|(name, _)| (*name).to_owned()).collect();
+                let at = several.iter().map(|(_, at)| *at).max().unwrap_or(node.at);
+                Some((at, ProblemKind::NotTogether { fields }, Expected::JustOne(owned(names))))
+            }
+        },
+        Rule::NotBeside { field, others } => {
+            let at = node.get(field)?.at;
+            let other = others.iter().find(|other| node.get(other).is_some())?;
+            let fields = owned(&[field, other]);
+            Some((at, ProblemKind::NotTogether { fields }, Expected::Nothing))
+        }
         Rule::Needs { field, is, one_of } => (value_of(field)? == is).then(|| missing(one_of)).flatten(),
         Rule::ElseNeeds { field, is, one_of } => (value_of(field)? != is).then(|| missing(one_of)).flatten(),
     }
@@ -158,6 +197,10 @@ fn number_problem(node: &Node, shape: &Shape) -> Option<ProblemKind> {
             None => return Some(ProblemKind::NotWhole { given }),
         },
         Shape::Number { min, max } => (value < min as f64, value > max as f64),
+        Shape::Size => match node.whole() {
+            Some(whole) => (whole < 0, whole > i128::from(MAX_BYTES)),
+            None => return Some(ProblemKind::NotWhole { given }),
+        },
         _ => return None,
     };
     if below {
@@ -194,6 +237,11 @@ fn text_problem(text: &str, shape: &Shape) -> Option<ProblemKind> {
             Ok(duration) => (duration > std::time::Duration::from_millis(*max_ms))
                 .then(|| ProblemKind::TooLarge { given: given() }),
         },
+        Shape::Raw { .. } | Shape::Id { .. } | Shape::Variable | Shape::PathBelow => raw_problem(text, shape),
+        Shape::Size => match parse_size(text) {
+            Err(_) => Some(ProblemKind::NotASize { given: given() }),
+            Ok(bytes) => (bytes > MAX_BYTES).then(|| ProblemKind::TooLarge { given: given() }),
+        },
         Shape::Regex => {
             Regex::new(text).err().map(|error| ProblemKind::BadRegex { detail: regex_words(&error) })
         }
@@ -205,6 +253,62 @@ fn text_problem(text: &str, shape: &Shape) -> Option<ProblemKind> {
                 .then(|| ProblemKind::UnknownName { given: given(), meant: meant() })
         }
         _ => None,
+    }
+}
+
+/// What is wrong with a text that a program is given, or that stands in a path.
+fn raw_problem(text: &str, shape: &Shape) -> Option<ProblemKind> {
+    let given = || format!("\"{}\"", short(text));
+    let (min_chars, max_chars) = match *shape {
+        Shape::Raw { min_chars, max_chars } => (min_chars, max_chars),
+        Shape::Id { max_chars } => (1, max_chars),
+        _ => (1, MAX_PATH_CHARS),
+    };
+    if text.contains('\0') {
+        return Some(ProblemKind::Nul);
+    }
+    if text.is_empty() && min_chars > 0 {
+        return Some(ProblemKind::Empty);
+    }
+    if text.chars().nth(max_chars).is_some() {
+        return Some(ProblemKind::TooLarge { given: given() });
+    }
+    match shape {
+        Shape::Id { .. } => {
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+            (!text.bytes().all(fits)).then(|| ProblemKind::BadName { given: given() })
+        }
+        Shape::Variable => text.contains('=').then(|| ProblemKind::BadName { given: given() }),
+        Shape::PathBelow => {
+            let leads_out = text.starts_with('/') || text.split('/').any(|part| part == "..");
+            leads_out.then(|| ProblemKind::LeadsOut { given: given() })
+        }
+        _ => None,
+    }
+}
+
+/// What of a value that may be anything cannot be written as JSON, or says something twice.
+fn check_any(node: &Node, path: &Path<'_>, problems: &mut Problems) {
+    match &node.value {
+        Value::Float(float) if !float.is_finite() => {
+            problems.add(node.at, path, ProblemKind::NotFinite { given: shown(node) }, Expected::Any);
+        }
+        Value::List(items) => {
+            for (i, item) in items.iter().enumerate() {
+                check_any(item, &path.item(i), problems);
+            }
+        }
+        Value::Table(fields) => {
+            let mut seen = HashSet::new();
+            for (name, value) in fields {
+                let path = path.field(name);
+                if !seen.insert(name) {
+                    twice(name, value, &path, problems);
+                }
+                check_any(value, &path, problems);
+            }
+        }
+        _ => {}
     }
 }
 

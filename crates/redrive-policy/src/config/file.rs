@@ -5,6 +5,7 @@
 use super::shape::{Field, Rule, Shape, Table};
 use crate::cause::{Cause, FailureType};
 use crate::policy::LongRetryAfter;
+use crate::review::Criterion;
 
 /// The longest delay a file can ask for: a leap year. What waits longer is not being retried.
 pub(super) const MAX_DELAY_MS: u64 = 366 * 24 * 3600 * 1000;
@@ -25,9 +26,9 @@ const COUNT: Shape = Shape::Whole { min: 0, max: MAX_WHOLE };
 const ATTEMPTS: Shape = Shape::Whole { min: 1, max: MAX_WHOLE + 1 };
 #[allow(clippy::cast_possible_wrap)]
 const MILLIS: Shape = Shape::Whole { min: 0, max: MAX_DELAY_MS as i64 };
-const DURATION: Shape = Shape::Duration { max_ms: MAX_DELAY_MS };
-const WORDS: Shape = Shape::Text { max_chars: 10_000 };
-const NAME: Shape = Shape::Text { max_chars: 64 };
+pub(super) const DURATION: Shape = Shape::Duration { max_ms: MAX_DELAY_MS };
+pub(super) const WORDS: Shape = Shape::Text { max_chars: 10_000 };
+pub(super) const NAME: Shape = Shape::Text { max_chars: 64 };
 
 const KIND: Shape = Shape::Name(&[FailureType::NAMES, Cause::NAMES]);
 const KINDS: Shape = Shape::List { of: &KIND, min_len: 0 };
@@ -49,6 +50,7 @@ pub(super) const FILE: Table = Table {
         Field::optional("retry", Shape::Table(&RETRY), "The policy called standard, which is the default."),
         Field::optional("recovery", Shape::Table(&RECOVERY), "Snapshots and partial results."),
         Field::optional("escalate", Shape::Table(&ESCALATE), "How people are told."),
+        Field::optional("review", Shape::Table(&REVIEW), "What output has to be like where it is reviewed."),
         Field::optional(
             "policies",
             Shape::Map {
@@ -109,6 +111,42 @@ const ESCALATE: Table = Table {
             Shape::Whole { min: 1, max: 1_000_000 },
             "The most characters a message may have (500).",
         ),
+    ],
+    rules: &[],
+};
+
+const PATTERNS: Shape = Shape::List { of: &Shape::Regex, min_len: 0 };
+/// A command: the program and its arguments, or one text for the shell.
+pub(super) const COMMAND: Shape =
+    Shape::Either(&[Shape::Text { max_chars: 100_000 }, Shape::List { of: &WORDS, min_len: 1 }]);
+
+/// What output has to be like: a section of this file, and a field of a plan's subtask.
+pub(super) const REVIEW: Table = Table {
+    name: "review",
+    about: "What output has to be like (Q1 to Q6), and commands that must succeed (Q7 to Q9).",
+    fields: &[
+        Field::optional(
+            "criteria",
+            Shape::List { of: &Shape::Name(&[Criterion::OF_OUTPUT]), min_len: 0 },
+            "Which of Q1 to Q6 are asked; all of them when none is named.",
+        ),
+        Field::optional(
+            "files",
+            Shape::List { of: &WORDS, min_len: 0 },
+            "Files that must exist afterwards; they are reviewed like output.",
+        ),
+        Field::optional("whole_file", Shape::Bool, "A fragment of a file is not enough (false)."),
+        Field::optional("omission_patterns", PATTERNS, "More markers of something left out."),
+        Field::optional("early_termination_patterns", PATTERNS, "More ways to say that it is done."),
+        Field::optional(
+            "todo_words",
+            Shape::List { of: &NAME, min_len: 0 },
+            "More words that mark what is left to do, in any case.",
+        ),
+        Field::optional("allow", PATTERNS, "Lines that are no finding although they look like one."),
+        Field::optional("test", COMMAND, "Q7: a command that must succeed."),
+        Field::optional("lint", COMMAND, "Q8: a command that must succeed."),
+        Field::optional("types", COMMAND, "Q9: a command that must succeed."),
     ],
     rules: &[],
 };
@@ -397,7 +435,7 @@ pub(super) const TASK: Table = Table {
     rules: &[],
 };
 
-const OVERRIDES: Table = Table {
+pub(super) const OVERRIDES: Table = Table {
     name: "overrides",
     about: "A part of a policy that beats the policy's own, those of single causes included.",
     fields: &[

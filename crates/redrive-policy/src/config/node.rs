@@ -35,19 +35,20 @@ pub(super) enum Value {
 
 impl Node {
     /// Reads a file. `Ok(None)` is a file with nothing in it.
-    pub(super) fn parse(source: &str, format: Format) -> Result<Option<Node>, Problem> {
+    pub(super) fn parse(source: &str, format: Format) -> Result<Option<Node>, Box<Problem>> {
         let source = source.strip_prefix('\u{feff}').unwrap_or(source);
         if source.trim().is_empty() {
             return Ok(None);
         }
         match format {
             Format::Json => {
-                let mut node: Node = serde_json::from_str(source).map_err(|error| json_problem(&error))?;
+                let mut node: Node =
+                    serde_json::from_str(source).map_err(|error| Box::new(json_problem(&error)))?;
                 node.number(&mut 0);
                 Ok(Some(node))
             }
             Format::Toml => {
-                let table = DeTable::parse(source).map_err(|error| toml_problem(source, &error))?;
+                let table = DeTable::parse(source).map_err(|error| Box::new(toml_problem(source, &error)))?;
                 Ok(Some(Node { at: 0, value: from_table(table.get_ref()) }))
             }
         }
@@ -132,6 +133,25 @@ impl Node {
         }
     }
 
+    /// The value as JSON. A date is its text; a number beyond what JSON keeps exactly is a float.
+    pub(super) fn to_json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Null => serde_json::Value::Null,
+            Value::Bool(value) => (*value).into(),
+            Value::Whole(whole) => match (i64::try_from(*whole), u64::try_from(*whole)) {
+                (Ok(whole), _) => whole.into(),
+                (_, Ok(whole)) => whole.into(),
+                _ => self.number_value().into(),
+            },
+            Value::Float(float) => (*float).into(),
+            Value::Text(text) | Value::Date(text) => text.as_str().into(),
+            Value::List(items) => items.iter().map(Node::to_json).collect(),
+            Value::Table(fields) => {
+                fields.iter().map(|(name, field)| (name.clone(), field.to_json())).collect()
+            }
+        }
+    }
+
     #[allow(clippy::cast_precision_loss)]
     pub(super) fn number_value(&self) -> Option<f64> {
         match self.value {
@@ -163,6 +183,7 @@ fn syntax(line: usize, column: usize, detail: &str, format: Format) -> Problem {
         path: format!("line {line}, column {column}"),
         kind: ProblemKind::Syntax { detail },
         expected: Expected::Syntax(format),
+        place: None,
     }
 }
 

@@ -8,6 +8,7 @@ use std::fmt;
 use super::Format;
 use super::node::{Node, Value};
 use super::path::Path;
+use super::place::places;
 use crate::lang::Lang;
 
 /// One thing that is wrong in a file, or odd.
@@ -19,6 +20,17 @@ pub struct Problem {
     pub kind: ProblemKind,
     /// What is right there.
     pub expected: Expected,
+    /// The place in the text, where it is told.
+    pub place: Option<Place>,
+}
+
+/// A place in a text, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The line.
+    pub line: u32,
+    /// The column, in characters.
+    pub column: u32,
 }
 
 /// What is wrong. Values are kept as they are shown: one line, cut when long, secrets blanked.
@@ -113,6 +125,71 @@ pub enum ProblemKind {
         /// The way round, first and last being the same.
         names: Vec<String>,
     },
+    /// Fields that are different things and have no place beside each other.
+    NotTogether {
+        /// The fields.
+        fields: Vec<String>,
+    },
+    /// A list that is too long.
+    TooMany {
+        /// How many there are.
+        given: usize,
+    },
+    /// A text with a NUL in it.
+    Nul,
+    /// A text with characters that a name cannot have.
+    BadName {
+        /// The text.
+        given: String,
+    },
+    /// A path that leads out of where it starts.
+    LeadsOut {
+        /// The path.
+        given: String,
+    },
+    /// A text that is no size.
+    NotASize {
+        /// The text.
+        given: String,
+    },
+    /// An id that another subtask has already.
+    SameId {
+        /// The id.
+        id: String,
+        /// Where the other one is.
+        first: String,
+    },
+    /// No subtask has this id.
+    NoSubtask {
+        /// The id.
+        given: String,
+        /// The one that was probably meant.
+        meant: Option<String>,
+    },
+    /// A subtask that waits for itself.
+    WaitsForItself {
+        /// Its id.
+        id: String,
+    },
+    /// Subtasks that wait for one another.
+    Circle {
+        /// The way round, first and last being the same.
+        names: Vec<String>,
+    },
+    /// A subtask that blames another which it does not depend on.
+    BlamesStranger {
+        /// Who blames.
+        id: String,
+        /// Who is blamed.
+        blamed: String,
+    },
+    /// Odd: two subtasks that could run at a time put back the same files.
+    SharedFiles {
+        /// Where both are at work.
+        root: String,
+        /// Both of them.
+        both: Box<[String; 2]>,
+    },
     /// Odd: the first delay is above the cap, and the cap wins.
     InitialAboveCap {
         /// The first delay.
@@ -187,6 +264,41 @@ pub enum Expected {
     },
     /// A regular expression.
     Regex,
+    /// A number of bytes, perhaps with a unit.
+    Size,
+    /// A text without NUL.
+    Raw {
+        /// The fewest characters.
+        min_chars: usize,
+        /// The most characters.
+        max_chars: usize,
+    },
+    /// A name of letters, digits, dots, dashes and underscores.
+    Id {
+        /// The most characters.
+        max_chars: usize,
+    },
+    /// The name of a variable.
+    Variable,
+    /// A path below the folder of the plan.
+    PathBelow,
+    /// `false`
+    False,
+    /// Whatever JSON can say.
+    Any,
+    /// At most so many.
+    UpTo {
+        /// The most.
+        max: usize,
+    },
+    /// The id of another subtask: one of these, if they are few.
+    OtherSubtask(Vec<String>),
+    /// Dependencies that lead nowhere back.
+    NoCircle,
+    /// Something that the subtask depends on.
+    Dependency,
+    /// Files of one's own, or a dependency between the two.
+    OwnFiles,
     /// One of these names.
     OneOf(Vec<String>),
     /// A table with these fields.
@@ -237,12 +349,17 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// One line for each problem: file, path, what is wrong, what is allowed.
+    /// One line for each problem: file, line and column where they are known, path, what is wrong, what is allowed.
     pub fn describe(&self, lang: Lang) -> String {
         let lines: Vec<String> = self
             .problems
             .iter()
-            .map(|problem| format!("{}: {}", self.file, problem.describe(lang)))
+            .map(|problem| match problem.place {
+                Some(Place { line, column }) => {
+                    format!("{}:{line}:{column}: {}", self.file, problem.describe(lang))
+                }
+                None => format!("{}: {}", self.file, problem.describe(lang)),
+            })
             .collect();
         lines.join("\n")
     }
@@ -262,7 +379,7 @@ pub(super) struct Problems(Vec<(usize, Problem)>);
 
 impl Problems {
     pub(super) fn add(&mut self, at: usize, path: &Path<'_>, kind: ProblemKind, expected: Expected) {
-        self.0.push((at, Problem { path: path.to_string(), kind, expected }));
+        self.0.push((at, Problem { path: path.to_string(), kind, expected, place: None }));
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -272,5 +389,14 @@ impl Problems {
     pub(super) fn in_file_order(mut self) -> Vec<Problem> {
         self.0.sort_by_key(|(at, _)| *at);
         self.0.into_iter().map(|(_, problem)| problem).collect()
+    }
+
+    /// The same, each with its place in the text that the nodes came from.
+    pub(super) fn placed(mut self, source: &str, format: Format) -> Vec<Problem> {
+        self.0.sort_by_key(|(at, _)| *at);
+        let ats: Vec<usize> = self.0.iter().map(|(at, _)| *at).collect();
+        let places = places(source, format, &ats);
+        let with_place = |((_, problem), place)| Problem { place: Some(place), ..problem };
+        self.0.into_iter().zip(places).map(with_place).collect()
     }
 }

@@ -5,6 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::shape::{Rule, Shape, Table};
+use crate::size::{MAX_BYTES, SIZE_PATTERN};
 
 /// The schema of that table and of everything in it.
 pub(super) fn schema_of(table: &Table, title: &str) -> Value {
@@ -29,6 +30,23 @@ fn shape_schema(shape: &Shape, definitions: &mut Map<String, Value>) -> Value {
             json!({"type": "string", "pattern": r"^\s*(0|[0-9]+(\.[0-9]+)?\s*(us|ms|s|m|h|d))\s*$"})
         }
         Shape::Regex => json!({"type": "string", "format": "regex"}),
+        Shape::Size => json!({"anyOf": [
+            {"type": "integer", "minimum": 0, "maximum": MAX_BYTES},
+            {"type": "string", "pattern": SIZE_PATTERN},
+        ]}),
+        Shape::Raw { min_chars, max_chars } => json!({
+            "type": "string", "minLength": min_chars, "maxLength": max_chars, "pattern": r"^[^\x00]*$",
+        }),
+        Shape::Id { max_chars } => {
+            json!({"type": "string", "minLength": 1, "maxLength": max_chars, "pattern": "^[A-Za-z0-9._-]+$"})
+        }
+        Shape::Variable => json!({"type": "string", "maxLength": 4096, "pattern": r"^[^=\x00]+$"}),
+        Shape::PathBelow => json!({
+            "type": "string", "minLength": 1, "maxLength": 4096,
+            "not": {"pattern": r"\x00|^/|(^|/)\.\.(/|$)"},
+        }),
+        Shape::False => json!({"type": "boolean", "enum": [false]}),
+        Shape::Any => json!({}),
         Shape::Name(groups) => json!({"type": "string", "enum": groups.concat()}),
         Shape::NewName { max_chars, reserved } => {
             json!({"type": "string", "minLength": 1, "maxLength": max_chars, "not": {"enum": reserved}})
@@ -98,6 +116,14 @@ fn rule_schemas(rule: &Rule) -> Vec<Value> {
             pairs.collect()
         }
         Rule::AtLeastOne(names) => vec![any_of(names)],
+        Rule::ExactlyOne(names) => {
+            let mut rules = rule_schemas(&Rule::AtMostOne(names));
+            rules.push(any_of(names));
+            rules
+        }
+        Rule::NotBeside { field, others } => {
+            others.iter().map(|other| json!({"not": {"required": [field, other]}})).collect()
+        }
         Rule::Needs { field, is, one_of } => vec![json!({"if": has(field, is), "then": any_of(one_of)})],
         Rule::ElseNeeds { field, is, one_of } => {
             let other = json!({"required": [field], "not": has(field, is)});

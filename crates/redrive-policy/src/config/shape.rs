@@ -27,6 +27,25 @@ pub(super) enum Shape {
         max_ms: u64,
     },
     Regex,
+    /// A text such as `20MiB`, or a number of bytes.
+    Size,
+    /// A text that may be empty and is handed on as it is; no NUL in it, since no program can be given one.
+    Raw {
+        min_chars: usize,
+        max_chars: usize,
+    },
+    /// A name of letters, digits, dots, dashes and underscores.
+    Id {
+        max_chars: usize,
+    },
+    /// The name of a variable.
+    Variable,
+    /// A path that leads nowhere but below where it starts.
+    PathBelow,
+    /// `false`, and no `true`.
+    False,
+    /// Whatever JSON can say.
+    Any,
     /// One of the names in these groups.
     Name(&'static [&'static [&'static str]]),
     /// A name that somebody gives, other than these.
@@ -75,6 +94,10 @@ pub(super) enum Rule {
     AtMostOne(&'static [&'static str]),
     /// One of these must be there.
     AtLeastOne(&'static [&'static str]),
+    /// Exactly one of these must be there; they are different things.
+    ExactlyOne(&'static [&'static str]),
+    /// The field has no place beside any of those.
+    NotBeside { field: &'static str, others: &'static [&'static str] },
     /// Where the field has this value, one of these must be there …
     Needs { field: &'static str, is: &'static str, one_of: &'static [&'static str] },
     /// … and where it has any other, one of those.
@@ -112,6 +135,13 @@ impl Shape {
             Shape::Beginning(beginnings) => Expected::Beginning(owned(beginnings)),
             Shape::Duration { max_ms } => Expected::Duration { max_ms },
             Shape::Regex => Expected::Regex,
+            Shape::Size => Expected::Size,
+            Shape::Raw { min_chars, max_chars } => Expected::Raw { min_chars, max_chars },
+            Shape::Id { max_chars } => Expected::Id { max_chars },
+            Shape::Variable => Expected::Variable,
+            Shape::PathBelow => Expected::PathBelow,
+            Shape::False => Expected::False,
+            Shape::Any => Expected::Any,
             Shape::Name(groups) => Expected::OneOf(owned(&groups.concat())),
             Shape::NewName { reserved, .. } => Expected::AnyNameBut(owned(reserved)),
             Shape::List { of, .. } => Expected::ListOf(Box::new(of.expected())),

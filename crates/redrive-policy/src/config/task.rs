@@ -50,7 +50,7 @@ impl TaskRetryOverride {
             Ok(Some(node)) => TaskRetryOverride::read(&node, file),
             // Nothing at all is a table with nothing in it, whose fields are then missed by name.
             Ok(None) => TaskRetryOverride::read(&Node::from_json(&serde_json::json!({})), file),
-            Err(problem) => Err(ConfigError { file: file.to_owned(), problems: vec![problem] }),
+            Err(problem) => Err(ConfigError { file: file.to_owned(), problems: vec![*problem] }),
         }
     }
 
@@ -68,6 +68,14 @@ impl TaskRetryOverride {
         let mut notes = Notes::default();
         let wish = node.get("overrides");
         let path = Path::Top.field("overrides");
+        let mut task = TaskRetryOverride::read_wish(wish, &path, &mut notes);
+        node.get("task_id").and_then(Node::text).unwrap_or_default().clone_into(&mut task.task_id);
+        let warnings = checked(node, &TASK, notes, file)?;
+        Ok(TaskRetryOverride { warnings, ..task })
+    }
+
+    /// The object `overrides` alone, wherever it stands; of whom it is, nobody has said yet.
+    pub(super) fn read_wish(wish: Option<&Node>, path: &Path<'_>, notes: &mut Notes) -> TaskRetryOverride {
         let backoff = wish.and_then(|wish| wish.get("backoff").or_else(|| wish.get("default_backoff")));
         let overrides = Override {
             max_retries: wish.and_then(retries),
@@ -77,16 +85,14 @@ impl TaskRetryOverride {
         around.backoff.cap = CAP_OF_POLICY;
         let cause_specific = wish
             .and_then(|wish| wish.get("cause_specific"))
-            .map(|entries| read_entries(entries, &around, &path.field("cause_specific"), &mut notes));
-        let task = TaskRetryOverride {
-            task_id: node.get("task_id").and_then(Node::text).unwrap_or_default().to_owned(),
+            .map(|entries| read_entries(entries, &around, &path.field("cause_specific"), notes));
+        TaskRetryOverride {
+            task_id: String::new(),
             overrides,
             retryable_failures: wish.and_then(|wish| wish.get("retryable_failures")).map(causes),
             cause_specific: cause_specific.unwrap_or_default(),
             warnings: Vec::new(),
-        };
-        let warnings = checked(node, &TASK, notes, file)?;
-        Ok(TaskRetryOverride { warnings, ..task })
+        }
     }
 
     /// The policy as this task has it.

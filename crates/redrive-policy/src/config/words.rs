@@ -53,6 +53,21 @@ impl Problem {
             P::InitialAboveCap { initial, cap } => {
                 say("initial-above-cap", &[("initial", initial), ("cap", cap)])
             }
+            P::NotTogether { fields } => say("not-together", &[("fields", &list(fields))]),
+            P::TooMany { given } => say("too-many", &[("given", given)]),
+            P::Nul => say("nul", &[]),
+            P::BadName { given } => say("bad-name", &[("given", given)]),
+            P::LeadsOut { given } => say("leads-out", &[("given", given)]),
+            P::NotASize { given } => say("not-a-size", &[("given", given)]),
+            P::SameId { id, first } => say("same-id", &[("id", id), ("first", first)]),
+            P::NoSubtask { given, meant: other } => say("no-subtask", &[("given", given)]) + &meant(other),
+            P::WaitsForItself { id } => say("waits-for-itself", &[("id", id)]),
+            P::Circle { names } => say("circle", &[("names", &way_round(lang, names))]),
+            P::BlamesStranger { id, blamed } => say("blames-stranger", &[("id", id), ("blamed", blamed)]),
+            P::SharedFiles { root, both } => {
+                let [first, second] = &**both;
+                say("shared-files", &[("root", root), ("first", first), ("second", second)])
+            }
             P::NoEffect { curve } => say("no-effect", &[("curve", curve)]),
             P::Shadowed { causes } => say("shadowed", &[("causes", &list(causes))]),
         }
@@ -99,7 +114,19 @@ impl Expected {
                 say("duration", &[("max", &max)])
             }
             E::Regex => say("regex", &[]),
-            E::OneOf(names) => join(lang, "or", names),
+            E::Size => say("size", &[]),
+            E::Raw { min_chars, max_chars } => say("raw", &[("min", min_chars), ("max", max_chars)]),
+            E::Id { max_chars } => say("id", &[("max", max_chars)]),
+            E::Variable => say("variable", &[]),
+            E::PathBelow => say("path-below", &[]),
+            E::False => say("false", &[]),
+            E::Any => say("any", &[]),
+            E::UpTo { max } => say("up-to", &[("max", max)]),
+            E::OtherSubtask(ids) if ids.is_empty() => say("other-subtask", &[]),
+            E::NoCircle => say("no-circle", &[]),
+            E::Dependency => say("dependency", &[]),
+            E::OwnFiles => say("own-files", &[]),
+            E::OneOf(names) | E::OtherSubtask(names) => join(lang, "or", names),
             E::Fields(fields) => say("fields", &[("fields", &join(lang, "and", fields))]),
             E::Keys(key) => say("keys", &[("key", &key.describe(lang))]),
             E::ListOf(item) => say("list", &[("item", &item.describe(lang))]),
@@ -159,6 +186,18 @@ pub(super) fn short(text: &str) -> String {
     cut
 }
 
+/// A circle, written out; of one that nobody would read to its end, the beginning and the end.
+fn way_round(lang: Lang, names: &[String]) -> String {
+    const WHOLE: usize = 64;
+    const ENDS: usize = 16;
+    if names.len() <= WHOLE {
+        return names.join(" → ");
+    }
+    let left_out = text(lang, "config.problem.more", &[("n", &(names.len() - 2 * ENDS))]);
+    let (first, last) = (&names[..ENDS], &names[names.len() - ENDS..]);
+    format!("{} → {left_out} → {}", first.join(" → "), last.join(" → "))
+}
+
 /// "a, b or c" in the words of that language.
 fn join(lang: Lang, word: &str, names: &[String]) -> String {
     let comma = text(lang, "config.join.comma", &[]);
@@ -199,6 +238,19 @@ mod tests {
             ProblemKind::InitialAboveCap { initial: name(), cap: name() },
             ProblemKind::NoEffect { curve: name() },
             ProblemKind::Shadowed { causes: names() },
+            ProblemKind::NotTogether { fields: names() },
+            ProblemKind::TooMany { given: 1 },
+            ProblemKind::Nul,
+            ProblemKind::BadName { given: name() },
+            ProblemKind::LeadsOut { given: name() },
+            ProblemKind::NotASize { given: name() },
+            ProblemKind::SameId { id: name(), first: name() },
+            ProblemKind::NoSubtask { given: name(), meant: Some(name()) },
+            ProblemKind::WaitsForItself { id: name() },
+            ProblemKind::Circle { names: names() },
+            ProblemKind::Circle { names: vec![name(); 1_000] },
+            ProblemKind::BlamesStranger { id: name(), blamed: name() },
+            ProblemKind::SharedFiles { root: name(), both: Box::new([name(), name()]) },
         ];
         let types = [
             ValueType::Null,
@@ -220,6 +272,19 @@ mod tests {
             Expected::Beginning(names()),
             Expected::Duration { max_ms: 1 },
             Expected::Regex,
+            Expected::Size,
+            Expected::Raw { min_chars: 0, max_chars: 1 },
+            Expected::Id { max_chars: 1 },
+            Expected::Variable,
+            Expected::PathBelow,
+            Expected::False,
+            Expected::Any,
+            Expected::UpTo { max: 1 },
+            Expected::OtherSubtask(names()),
+            Expected::OtherSubtask(Vec::new()),
+            Expected::NoCircle,
+            Expected::Dependency,
+            Expected::OwnFiles,
             Expected::OneOf(names()),
             Expected::Fields(names()),
             Expected::Keys(Box::new(Expected::Bool)),
@@ -235,7 +300,7 @@ mod tests {
         ];
         for lang in Lang::ALL {
             for kind in kinds.iter().cloned().chain(types.into_iter().flat_map(given)) {
-                let problem = Problem { path: name(), kind, expected: Expected::Once };
+                let problem = Problem { path: name(), kind, expected: Expected::Once, place: None };
                 let line = problem.describe(lang);
                 assert!(!line.contains("config.") && !line.contains(['{', '}']), "{line}");
             }

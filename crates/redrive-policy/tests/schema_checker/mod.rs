@@ -158,13 +158,17 @@ impl Maker<'_> {
                 (0..len).map(|_| self.value(&schema["items"])).collect()
             }
             "object" => self.table(schema),
+            // Whatever there is.
+            "" => self.pick(&[json!(null), json!(true), json!(0.5), json!("a"), json!([1, {"a": "b"}])]),
             other => panic!("this maker does not know the type {other}"),
         }
     }
 
     fn text(&mut self, schema: &Value) -> Value {
-        let samples =
-            ["a", "b", "standard", "api", "none", "mine", "1s", "0.25 ms", "2m", "0", "sqlite:x", "(?i)a+"];
+        let samples = [
+            "a", "b", "standard", "api", "none", "mine", "1s", "0.25 ms", "2m", "0", "sqlite:x", "(?i)a+",
+            "http://x", "2MB",
+        ];
         loop {
             let text = json!(samples[self.below(samples.len())]);
             if check(self.root, schema, &text).is_ok() {
@@ -177,11 +181,19 @@ impl Maker<'_> {
     fn table(&mut self, schema: &Value) -> Value {
         loop {
             let mut table = Map::new();
-            for (name, field) in fields(&schema["properties"]) {
+            for (name, _) in fields(&schema["properties"]) {
                 let required = items(&schema["required"]).contains(&json!(name));
                 if required || self.below(3) == 0 {
-                    table.insert(name.clone(), self.value(field));
+                    table.insert(name.clone(), Value::Null);
                 }
+            }
+            // Rules about which fields go together are cheap to ask before anything is made for them.
+            let rules = json!({"allOf": schema.get("allOf").cloned().unwrap_or_else(|| json!([]))});
+            if check(self.root, &rules, &Value::Object(table.clone())).is_err() {
+                continue;
+            }
+            for (name, value) in &mut table {
+                *value = self.value(&schema["properties"][name]);
             }
             if let Some(names) = schema.get("propertyNames") {
                 for _ in 0..self.below(4) {
@@ -196,4 +208,27 @@ impl Maker<'_> {
             }
         }
     }
+}
+
+/// The same value in TOML; `None` when there is a null in it, which TOML cannot say.
+fn toml_of(value: &Value) -> Option<String> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(toml_of).collect::<Option<Vec<_>>>()?.join(", "))
+        }
+        Value::Object(fields) => {
+            let field =
+                |(name, value): (&String, &Value)| Some(format!("{} = {}", json!(name), toml_of(value)?));
+            format!("{{ {} }}", fields.iter().map(field).collect::<Option<Vec<_>>>()?.join(", "))
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    })
+}
+
+/// The same table as a TOML file; `None` when there is a null in it.
+pub(crate) fn toml_file(file: &Value) -> Option<String> {
+    let fields = file.as_object()?.iter();
+    let lines = fields.map(|(name, value)| Some(format!("{} = {}\n", json!(name), toml_of(value)?)));
+    lines.collect()
 }

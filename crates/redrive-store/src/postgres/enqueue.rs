@@ -31,8 +31,13 @@ pub(super) struct Claims {
     lost: HashMap<Key, i64>,
 }
 
-pub(super) fn needs(calls: &[EnqueueCall]) -> impl Iterator<Item = Need> {
-    calls.iter().flat_map(|call| &call.ask).flat_map(|new| {
+/// The jobs of all calls.
+pub(super) fn jobs(calls: &[EnqueueCall]) -> impl Iterator<Item = &NewJob> {
+    calls.iter().flat_map(|call| &call.ask)
+}
+
+pub(super) fn needs<'a>(jobs: impl Iterator<Item = &'a NewJob>) -> impl Iterator<Item = Need> {
+    jobs.flat_map(|new| {
         let lane = Need::Lane { queue: new.queue().to_owned(), kind: new.kind.clone() };
         [lane, Need::Name(new.source().to_owned())]
     })
@@ -48,13 +53,13 @@ fn lane_numbers(memory: &Memory, new: &NewJob) -> Result<(i64, i64), Fault> {
 pub(super) async fn claim(
     line: &Line,
     memory: &std::cell::RefCell<Memory>,
-    calls: &[EnqueueCall],
+    jobs: impl Iterator<Item = &NewJob>,
 ) -> Result<Claims, Fault> {
     let mut claims = Claims::default();
     let mut plain: i64 = 0;
     let (mut queues, mut keys): (Vec<i64>, Vec<String>) = (Vec::new(), Vec::new());
     let mut seen: HashSet<Key> = HashSet::new();
-    for new in calls.iter().flat_map(|call| &call.ask) {
+    for new in jobs {
         let Some(key) = &new.unique_key else {
             plain += 1;
             continue;
@@ -112,21 +117,22 @@ pub(super) fn apply(
         let now = tx.now(call.now);
         let mut enqueued = Vec::with_capacity(call.ask.len());
         for new in &call.ask {
-            enqueued.push(apply_one(tx, claims, call.now, now, new, wanted, fresh)?);
+            let fresh = wanted.then_some(&mut *fresh);
+            enqueued.push(apply_one(tx, claims, (call.now, now), new, new.parent, fresh)?);
         }
         call.result = Some(enqueued);
     }
     Ok(())
 }
 
-fn apply_one(
+/// The same for one job that this event led to; the caller's time comes before ours.
+pub(super) fn apply_one(
     tx: &mut Tx<'_>,
     claims: &mut Claims,
-    callers_now: Timestamp,
-    now: Timestamp,
+    (callers_now, now): (Timestamp, Timestamp),
     new: &NewJob,
-    wanted: bool,
-    fresh: &mut Vec<Fresh>,
+    parent: Option<EventSeq>,
+    fresh: Option<&mut Vec<Fresh>>,
 ) -> Result<Enqueued, Fault> {
     let (lane, queue_id) = lane_numbers(&tx.memory.borrow(), new)?;
     let id = if let Some(key) = &new.unique_key {
@@ -177,7 +183,7 @@ fn apply_one(
         status: Some(EventStatus::Pending),
         job: Some(id),
         lane_id: Some(lane),
-        parent: new.parent.map(|parent| parent.0),
+        parent: parent.map(|parent| parent.0),
         caller_id: new.caller_id.as_deref(),
         ..EventRow::default()
     };
@@ -196,7 +202,7 @@ fn apply_one(
             event,
         });
     }
-    if wanted && run_at <= now && new.held_for.is_none() {
+    if let Some(fresh) = fresh.filter(|_| run_at <= now && new.held_for.is_none()) {
         let mut leasable = leasable(new, id, lane, source_id, event, now);
         let deadline = new.deadline_at.map(|deadline| tx.by_our_clock(deadline, callers_now));
         leasable.leased.job.deadline_at = deadline;

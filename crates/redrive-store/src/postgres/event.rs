@@ -23,9 +23,19 @@ use crate::row::{self, Columns, Detail, EventRow};
 use crate::seal::{Cell, Seals};
 use crate::time::Timestamp;
 
-fn needs<'a>(events: impl Iterator<Item = &'a NewEvent>) -> Vec<Need> {
+pub(super) fn needs<'a>(events: impl Iterator<Item = &'a NewEvent>) -> Vec<Need> {
     let names: HashSet<&str> = events.flat_map(|event| [&*event.event_type, &*event.source]).collect();
     names.into_iter().map(|name| Need::Name(name.to_owned())).collect()
+}
+
+/// Appends an event that this one led to, unless it names another.
+pub(super) fn append_led(
+    tx: &mut Tx<'_>,
+    now: Timestamp,
+    event: &NewEvent,
+    led_by: i64,
+) -> Result<i64, Fault> {
+    write(tx, now, event, Detail::default(), None, event.parent.or(Some(EventSeq(led_by))))
 }
 
 fn write(
@@ -281,7 +291,8 @@ impl EventsOf {
     async fn of_job(&self, line: &Line, seals: &Seals, job: JobId) -> Result<Vec<Event>, Fault> {
         let latest = line.first(sql!("job_latest"), args![vec![job.0]]).await?;
         let mut story = match latest {
-            Some(row) => chain(line, seals, EventSeq(column(&row, 1)?), LONGEST_STORY).await?,
+            // What led to its enqueuing is another's story, which may be long.
+            Some(row) => chain(line, seals, EventSeq(column(&row, 1)?), LONGEST_STORY, Some(job)).await?,
             None => Vec::new(),
         };
         story.extend(beside(line, seals, job).await?);
@@ -304,15 +315,21 @@ async fn beside(line: &Line, seals: &Seals, job: JobId) -> Result<Vec<Event>, Fa
     list(line, seals, &wheres, &format!("ORDER BY e.seq DESC LIMIT {LONGEST_STORY}")).await
 }
 
-/// An event and everything that led to it, the oldest first.
-async fn chain(line: &Line, seals: &Seals, seq: EventSeq, limit: u32) -> Result<Vec<Event>, Fault> {
+/// An event and everything that led to it, the oldest first; only as far as it is about a job, if asked.
+async fn chain(
+    line: &Line,
+    seals: &Seals,
+    seq: EventSeq,
+    limit: u32,
+    job: Option<JobId>,
+) -> Result<Vec<Event>, Fault> {
     let text = format!(
         "{} {} JOIN chain c ON c.seq = e.seq ORDER BY c.depth",
         sql!("event_chain").trim_end(),
         sql!("event_list").trim_end()
     );
     let text = adapt(&text, line.texts().schema());
-    let rows = line.all_of(&text, args![seq.0, i64::from(limit)]).await?;
+    let rows = line.all_of(&text, args![seq.0, i64::from(limit), job.map(|job| job.0)]).await?;
     let mut chain: Vec<Event> = rows.iter().map(|row| read(row, seals)).collect::<Result<_, _>>()?;
     // A parent stands before its child; an import may say otherwise, and must not lead us in circles.
     let mut seen = HashSet::new();
@@ -332,7 +349,7 @@ impl Question for Causality {
     type Answer = Vec<Event>;
 
     async fn ask(&self, line: &Line, _: &RefCell<Memory>, seals: &Seals) -> Result<Vec<Event>, Fault> {
-        chain(line, seals, self.seq, self.limit).await
+        chain(line, seals, self.seq, self.limit, None).await
     }
 }
 

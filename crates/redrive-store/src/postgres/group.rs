@@ -95,7 +95,7 @@ impl Group {
         operation: &str,
     ) -> Result<Committed, Failed> {
         self.forget();
-        let lacking = room.memory.borrow().lacks(enqueue::needs(&self.enqueues));
+        let lacking = room.memory.borrow().lacks(enqueue::needs(enqueue::jobs(&self.enqueues)));
         memory::learn(line, &room.memory, &lacking).await?;
         // Whoever does not wait gets no second look, so it looks into lanes that others have just made, too.
         let impatient = self.leases.iter().any(|call| call.request.wait.is_zero());
@@ -112,7 +112,7 @@ impl Group {
                     settle::fetch(line, &self.settles),
                     take::read_begins(line, &self.begins),
                     take::take(line, &room.memory, room.clock, &self.leases),
-                    enqueue::claim(line, &room.memory, &self.enqueues),
+                    enqueue::claim(line, &room.memory, enqueue::jobs(&self.enqueues)),
                     async {},
                 ),
             )

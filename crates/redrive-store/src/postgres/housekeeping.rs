@@ -8,7 +8,7 @@ use super::memory::Need;
 use super::texts::sql;
 use super::tx::Tx;
 use super::verb::Verb;
-use super::{dead_letter, event, letter_group};
+use super::{dead_letter, event, letter_group, task};
 use crate::Pruned;
 use crate::metric::hour_of;
 use crate::time::{Timestamp, whole_millis};
@@ -37,6 +37,8 @@ impl Verb for Prune {
         let (before, most) = (letters_before.millis(), i64::from(self.limit));
         tx.line.run(sql!("run_old"), args![before, most]).await?;
         tx.line.run(sql!("group_old"), args![before, most]).await?;
+        let acks_before = events_before.min(letters_before);
+        let more = more | task::prune(tx, events_before, acks_before, self.limit).await?;
         Ok(Pruned { events, letters, more: more || letters >= u64::from(self.limit) })
     }
 }

@@ -16,6 +16,8 @@ const MIGRATIONS: &[(i64, &str, i64, &str)] = &[
     (1, "jobs", 1, include_str!("../../migrations/postgres/0001_jobs.sql")),
     // What a letter says at length stands elsewhere: a binary that looks for it in the letter finds nothing.
     (2, "recovery", 2, include_str!("../../migrations/postgres/0002_recovery.sql")),
+    // A binary that knows no tasks would seal the rest anew and let their key go, and prune the events of those that run.
+    (3, "tasks", 3, include_str!("../../migrations/postgres/0003_tasks.sql")),
 ];
 
 pub(super) fn newest() -> i64 {

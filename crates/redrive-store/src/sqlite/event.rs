@@ -30,6 +30,16 @@ pub(super) fn append(
     events.iter().map(append_one).collect()
 }
 
+/// Appends an event that this one led to, unless it names another.
+pub(super) fn append_led(
+    batch: &mut Batch<'_, '_>,
+    now: Timestamp,
+    event: &NewEvent,
+    led_by: i64,
+) -> Result<i64, StoreError> {
+    write(batch, now, event, Detail::default(), None, event.parent.or(Some(EventSeq(led_by))))
+}
+
 fn write(
     batch: &mut Batch<'_, '_>,
     at: Timestamp,
@@ -192,7 +202,10 @@ fn of_job(
 ) -> Result<Vec<Event>, StoreError> {
     let latest: Option<i64> = batch.first(sql!("job_latest"), [job.0], |row| row.get(0))?.flatten();
     let mut story = match latest {
-        Some(latest) => causality(batch, EventSeq(latest), LONGEST_STORY)?,
+        // What led to its enqueuing is another's story, which may be long.
+        Some(latest) => {
+            chain(batch, EventSeq(latest), LONGEST_STORY, |event: &Event| event.job == Some(job))?
+        }
         None => Vec::new(),
     };
     story.extend(beside(batch, job)?);
@@ -217,6 +230,16 @@ fn beside(batch: &Batch<'_, '_>, job: JobId) -> Result<Vec<Event>, StoreError> {
 }
 
 pub(super) fn causality(batch: &Batch<'_, '_>, seq: EventSeq, limit: u32) -> Result<Vec<Event>, StoreError> {
+    chain(batch, seq, limit, |_| true)
+}
+
+/// An event and what led to it, as long as it belongs there; the oldest first.
+fn chain(
+    batch: &Batch<'_, '_>,
+    seq: EventSeq,
+    limit: u32,
+    belongs: impl Fn(&Event) -> bool,
+) -> Result<Vec<Event>, StoreError> {
     let mut chain: Vec<Event> = Vec::new();
     let mut seen = HashSet::new();
     let mut next = Some(seq);
@@ -225,7 +248,7 @@ pub(super) fn causality(batch: &Batch<'_, '_>, seq: EventSeq, limit: u32) -> Res
         if chain.len() >= limit as usize || !seen.insert(seq) {
             break;
         }
-        let Some(event) = at(batch, seq)? else { break };
+        let Some(event) = at(batch, seq)?.filter(&belongs) else { break };
         next = event.parent;
         chain.push(event);
     }

@@ -22,10 +22,16 @@ pub(super) fn enqueue(
     now: Timestamp,
     jobs: &[NewJob],
 ) -> Result<Vec<Enqueued>, StoreError> {
-    jobs.iter().map(|job| enqueue_one(batch, now, job)).collect()
+    jobs.iter().map(|job| enqueue_one(batch, now, job, job.parent)).collect()
 }
 
-fn enqueue_one(batch: &mut Batch<'_, '_>, now: Timestamp, new: &NewJob) -> Result<Enqueued, StoreError> {
+/// Adds a job that this event led to.
+pub(super) fn enqueue_one(
+    batch: &mut Batch<'_, '_>,
+    now: Timestamp,
+    new: &NewJob,
+    parent: Option<EventSeq>,
+) -> Result<Enqueued, StoreError> {
     let lane = batch.lane(new.queue(), &new.kind)?;
     let queue_id = batch.lane_of(lane)?.queue_id;
     if let Some(key) = &new.unique_key {
@@ -48,7 +54,7 @@ fn enqueue_one(batch: &mut Batch<'_, '_>, now: Timestamp, new: &NewJob) -> Resul
         status: Some(EventStatus::Pending),
         job: Some(id),
         lane_id: Some(lane),
-        parent: new.parent.map(|parent| parent.0),
+        parent: parent.map(|parent| parent.0),
         caller_id: new.caller_id.as_deref(),
         ..EventRow::default()
     };

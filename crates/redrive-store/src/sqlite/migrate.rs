@@ -9,6 +9,7 @@ use crate::error::StoreError;
 const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "jobs", include_str!("../../migrations/sqlite/0001_jobs.sql")),
     (2, "recovery", include_str!("../../migrations/sqlite/0002_recovery.sql")),
+    (3, "tasks", include_str!("../../migrations/sqlite/0003_tasks.sql")),
 ];
 
 pub(super) fn newest() -> i64 {

@@ -5,9 +5,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use redrive_policy::{AutoRedrive, Classifier, Config, EscalateSettings, Lang, Policy};
+use redrive_policy::{AutoRedrive, Classifier, Config, EscalateSettings, Lang, Policy, RecoverySettings};
 use redrive_store::{Sqlite, SqliteOptions, Store};
 
+use super::escalation::{Escalated, Listener, Telling};
 use super::maintenance::ClockWatch;
 use super::maintenance::recover::Rule;
 use super::policies::Policies;
@@ -41,7 +42,10 @@ pub struct EngineBuilder {
     seed: Option<u64>,
     retention: Retention,
     auto_redrive: Vec<AutoRedrive>,
+    #[cfg(feature = "snapshot")]
+    snapshots: Option<Arc<super::protect::SnapshotPlace>>,
     lang: Option<Lang>,
+    listener: Option<Listener>,
 }
 
 struct StoreHandle(Arc<dyn Store>);
@@ -64,7 +68,10 @@ impl EngineBuilder {
             seed: None,
             retention: Retention::default(),
             auto_redrive: Vec::new(),
+            #[cfg(feature = "snapshot")]
+            snapshots: None,
             lang: None,
+            listener: None,
         }
     }
 
@@ -116,9 +123,43 @@ impl EngineBuilder {
         self
     }
 
+    /// The folder in which files are kept that are put back when a command fails; it is made when the first one is. Never part
+    /// of a snapshot is what is listed beside it: a store's own files. Without such a folder a command runs unprotected,
+    /// and an event says so.
+    #[cfg(feature = "snapshot")]
+    pub fn snapshots_in(
+        mut self,
+        dir: impl Into<std::path::PathBuf>,
+        never: Vec<std::path::PathBuf>,
+    ) -> EngineBuilder {
+        self.snapshots = Some(Arc::new(super::protect::SnapshotPlace::new(dir.into(), never)));
+        self
+    }
+
     /// The language that reports are written in; the configuration's, else English.
     pub fn lang(mut self, lang: Lang) -> EngineBuilder {
         self.lang = Some(lang);
+        self
+    }
+
+    /// Who is told when something needs a person: a letter, or a task that cannot go on. It is durable by then, and told
+    /// once. With `escalate.notify_immediately` that is at once, else together, at most once a minute and at the end.
+    ///
+    /// ```
+    /// use redrive::engine::Engine;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let store = Engine::open_store(dir.path().join("redrive.db"))?;
+    /// let engine = Engine::builder(store).on_escalation(|told| {
+    ///     for escalated in told {
+    ///         eprintln!("{}", escalated.report.user_message);
+    ///     }
+    /// });
+    /// # drop(engine.build()?);
+    /// # Ok::<(), redrive::engine::EngineError>(())
+    /// ```
+    pub fn on_escalation(mut self, listener: impl Fn(&[Escalated]) + Send + Sync + 'static) -> EngineBuilder {
+        self.listener = Some(Listener(Box::new(listener)));
         self
     }
 
@@ -137,13 +178,18 @@ impl EngineBuilder {
         let of_config = config.map(|config| config.auto_redrive.as_slice()).unwrap_or_default();
         let recovery_rules =
             of_config.iter().chain(&self.auto_redrive).map(Rule::new).collect::<Result<_, _>>()?;
+        let escalate = config.map_or_else(EscalateSettings::default, |config| config.escalate);
         Ok(Engine(Arc::new(Shared {
             clock_watch: Mutex::new(ClockWatch::new(&*self.clock)),
             store: self.store.0,
             clock: self.clock,
             policies: RwLock::new(Arc::new(policies)),
             classifier: RwLock::new(Arc::new(classifier)),
-            escalate: config.map_or_else(EscalateSettings::default, |config| config.escalate),
+            recovery: config.map_or_else(RecoverySettings::default, |config| config.recovery),
+            #[cfg(feature = "snapshot")]
+            snapshots: self.snapshots,
+            escalate,
+            telling: Telling::new(self.listener, escalate.notify_immediately),
             lang: self.lang.or_else(|| config.and_then(|config| config.settings.lang)).unwrap_or_default(),
             seed: self.seed.map(AtomicU64::new),
             retention: self.retention,

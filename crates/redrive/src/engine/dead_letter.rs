@@ -6,7 +6,7 @@ mod export;
 mod import;
 
 use redrive_policy::{Cause, Decision, Escalation, RetryAttempt, Why};
-use redrive_store::{Event, FailedAttempt, LeasedJob, LetterReason, NewLetter, Timestamp};
+use redrive_store::{Event, FailedAttempt, LeasedJob, LetterReason, NewLetter, Task, TaskId, Timestamp};
 use serde_json::{Map, Value, json};
 
 pub use discard::Discard;
@@ -57,13 +57,14 @@ pub(super) async fn letter(
         duration_ms: failed.latency.map_or(0, redrive_policy::round_to_millis),
     });
     let from = attempts.len().saturating_sub(TOLD);
-    let task_id = leased.job.id.to_string();
+    let task = task_of(engine, leased).await;
+    let task_id = task.as_ref().map_or_else(|| leased.job.id.to_string(), |task| task.id.to_string());
     let logs = [&failed.output.stderr, &failed.output.stdout].into_iter().flatten().next();
     let logs: Vec<String> = logs.map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default();
     let report = Escalation {
         task_id: &task_id,
-        subtask_id: None,
-        task_summary: &leased.job.source,
+        subtask_id: task.as_ref().map(|_| leased.job.source.as_str()),
+        task_summary: task.as_ref().map_or(&leased.job.source, |task| &task.name),
         decision,
         attempts: &attempts[from..],
         escalated_at: &escalated_at,
@@ -73,6 +74,24 @@ pub(super) async fn letter(
     .report(&engine.0.escalate, engine.0.lang);
     let report = serde_json::to_value(report).unwrap_or(Value::Null);
     NewLetter { reason, context: context(leased, failed), report }
+}
+
+/// The task that a job is a part of. When that cannot be read, the letter is the job's own: what has happened must be
+/// settled all the same.
+async fn task_of(engine: &Engine, leased: &LeasedJob) -> Option<Task> {
+    let store = engine.store();
+    // Nobody else's caller is a task, so that others pay nothing for the question.
+    leased.job.caller_id.as_deref()?.parse::<TaskId>().ok()?;
+    let found = async {
+        match store.subtask_of(leased.job.id).await? {
+            Some((task, _)) => store.task(task).await,
+            None => Ok(None),
+        }
+    };
+    found.await.unwrap_or_else(|error| {
+        tracing::warn!(job = %leased.job.id, %error, "a letter is written without its task");
+        None
+    })
 }
 
 /// Where it failed (000's context).

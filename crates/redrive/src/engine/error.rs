@@ -46,6 +46,15 @@ pub enum EngineError {
         /// The most.
         most: usize,
     },
+    /// A task that nobody knows.
+    #[error("there is no {0}")]
+    UnknownTask(redrive_store::TaskId),
+    /// A plan that was stored, and is none.
+    #[error("the plan of {0} cannot be followed: {1}")]
+    BadPlan(redrive_store::TaskId, String),
+    /// A subtask whose HTTP call cannot be made.
+    #[error("the subtask {0} cannot be made: {1}")]
+    BadCall(String, String),
     /// A redrive that nobody knows.
     #[error("there is no {0}")]
     UnknownRun(redrive_store::RunId),

@@ -1,14 +1,26 @@
 //! Commands as jobs: the executor that a worker uses for them.
+//!
+//! A plain command is run, and that is all. A step says more: its files are kept before it and put back when it fails, and
+//! what it wrote is reviewed. A review that rejects is an attempt that failed; what happens next is the policy's to say.
 
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
+
+use redrive_policy::review::ReviewPlan;
+use redrive_policy::{Cause, Verdict};
 
 use super::handler::unreadable;
 use super::{Executor, Running};
-use crate::exec::{CommandSpec, DEFAULT_GRACE, Wiring, run_command};
-use crate::outcome::{Executed, Outcome};
+use crate::bounded::Captured;
+use crate::exec::{CommandSpec, DEFAULT_GRACE, Wiring, run_captured};
+use crate::outcome::{Evidence, Executed, Outcome};
+use crate::review::{Reviewed, review_output};
+
+/// How much longer than its command an attempt may take that keeps files, reviews, and puts files back.
+const STEP_LEEWAY: Duration = Duration::from_mins(45);
 
 /// Runs the command that a job's payload describes; see [`CommandSpec::to_payload`].
 ///
@@ -22,7 +34,7 @@ use crate::outcome::{Executed, Outcome};
 /// # }
 /// ```
 pub struct CommandExecutor {
-    wiring: Box<dyn Fn() -> Wiring + Send + Sync>,
+    wiring: Box<dyn Fn(&Running) -> Wiring + Send + Sync>,
 }
 
 impl CommandExecutor {
@@ -33,15 +45,87 @@ impl CommandExecutor {
 
     /// Each attempt is connected as this says: how `redrive run` shows what a command writes.
     pub fn wired(wiring: impl Fn() -> Wiring + Send + Sync + 'static) -> CommandExecutor {
+        CommandExecutor::wired_by(move |_| wiring())
+    }
+
+    /// The same, for those who want to know which attempt it is: how `redrive task run` shows what each step writes.
+    pub fn wired_by(wiring: impl Fn(&Running) -> Wiring + Send + Sync + 'static) -> CommandExecutor {
         CommandExecutor { wiring: Box::new(wiring) }
     }
+
+    async fn carry_out(&self, running: &Running, spec: &CommandSpec) -> Executed {
+        #[cfg(feature = "snapshot")]
+        let guard = match super::protect::begin(running, spec.snapshot.as_deref()).await {
+            Ok(guard) => guard,
+            Err(executed) => return *executed,
+        };
+        let wiring = (self.wiring)(running);
+        let mut captured = Captured::default();
+        let keep = spec.review.is_some().then_some(&mut captured);
+        let mut executed = run_captured(spec, &running.surroundings(), wiring, keep).await;
+        if let Some(plan) = &spec.review
+            && executed.outcome == Outcome::Succeeded
+        {
+            #[cfg(feature = "snapshot")]
+            let changed = guard.changed().await;
+            #[cfg(not(feature = "snapshot"))]
+            let changed = None;
+            executed = reviewed(running, spec, plan, &captured, changed, executed).await;
+        }
+        #[cfg(feature = "snapshot")]
+        let executed = guard.over(running, executed).await;
+        executed
+    }
+}
+
+/// What a command came to once its output was looked at.
+async fn reviewed(
+    running: &Running,
+    spec: &CommandSpec,
+    plan: &ReviewPlan,
+    captured: &Captured,
+    changed: Option<usize>,
+    executed: Executed,
+) -> Executed {
+    let lang = running.engine().0.lang;
+    let cwd = spec.cwd.clone().unwrap_or_else(|| ".".into());
+    let output = Reviewed {
+        output: &captured.bytes,
+        total_bytes: captured.total,
+        name: None,
+        cwd: &cwd,
+        changed_files: changed,
+    };
+    let judgment = match review_output(plan, output, &running.surroundings()).await {
+        Ok(judgment) => judgment,
+        // A review that cannot be made says nothing about the output: somebody has to mend the review.
+        Err(error) => {
+            let evidence = Evidence {
+                said: Some((Cause::Configuration, Verdict::No)),
+                error_type: "Review".to_owned(),
+                message: format!("the output cannot be reviewed: {error}"),
+                ..Evidence::default()
+            };
+            return Executed { outcome: Outcome::failed(evidence), ..executed };
+        }
+    };
+    let Some(cause) = judgment.cause() else { return executed };
+    let evidence = Evidence {
+        said: Some((cause, Verdict::Unsaid)),
+        error_type: "Review".to_owned(),
+        message: judgment.message(lang),
+        details: Some(Arc::new(judgment.details(lang))),
+        ..Evidence::default()
+    };
+    // The command's own code says that all is well.
+    Executed { outcome: Outcome::failed(evidence), exit_code: None, ..executed }
 }
 
 impl Executor for CommandExecutor {
     fn execute<'a>(&'a self, running: &'a Running) -> Pin<Box<dyn Future<Output = Executed> + Send + 'a>> {
         Box::pin(async move {
             match CommandSpec::from_payload(&running.job.payload) {
-                Ok(spec) => run_command(&spec, &running.surroundings(), (self.wiring)()).await,
+                Ok(spec) => self.carry_out(running, &spec).await,
                 Err(error) => {
                     Executed::silent(Outcome::failed(unreadable(&error.to_string())), Duration::ZERO)
                 }
@@ -51,7 +135,7 @@ impl Executor for CommandExecutor {
 
     fn leeway(&self) -> Duration {
         // It keeps to the limit itself: asks, and kills after a grace.
-        DEFAULT_GRACE + Duration::from_secs(5)
+        DEFAULT_GRACE + STEP_LEEWAY
     }
 }
 

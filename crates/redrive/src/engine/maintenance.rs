@@ -135,6 +135,7 @@ impl Engine {
             };
             self.store().append(now, vec![event]).await?;
         }
+        self.tell_gathered();
         if calm {
             reap::reap(self, worker, &mut maintained).await?;
         }

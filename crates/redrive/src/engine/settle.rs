@@ -182,13 +182,18 @@ impl Engine {
     /// it would do it twice. A lease that is lost meanwhile is answered as stale.
     pub(super) async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>, StoreError> {
         let mut wait = FIRST_WAIT;
+        let mut in_doubt = false;
         loop {
             let error = match self.0.store.settle(self.now(), settlements.clone()).await {
-                Ok(settled) => return Ok(settled),
+                Ok(settled) => {
+                    self.tell_letters(&settlements, &settled, in_doubt).await;
+                    return Ok(settled);
+                }
                 // Settled twice is settled once: the second time finds no lease.
                 Err(error) if error.may_pass() || error.outcome_is_unknown() => error,
                 Err(error) => return Err(error),
             };
+            in_doubt |= error.outcome_is_unknown();
             tracing::warn!(%error, count = settlements.len(), "settling waits for the store");
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(LONGEST_WAIT);

@@ -3,6 +3,7 @@
 //! This file is what people say to a worker; `run` is what it does, `incarnation` who it is. A worker takes no more
 //! than it has free slots, has one request for work outstanding at a time, and one heartbeat for all its leases.
 
+mod beside;
 mod incarnation;
 mod run;
 mod slots;
@@ -58,6 +59,8 @@ pub(super) struct Plan {
     pub(super) grace: Duration,
     pub(super) wait: Duration,
     pub(super) reserved_only: bool,
+    /// What it begins stays its own between attempts.
+    pub(super) keeps_its_own: bool,
     pub(super) observer: Option<Observer>,
 }
 
@@ -68,7 +71,7 @@ impl Plan {
 
     /// How long its presence lasts unless it is renewed.
     pub(super) fn presence_for(&self) -> Duration {
-        if self.reserved_only { RESERVED_PRESENCE.min(self.lease_for) } else { self.lease_for }
+        if self.keeps_its_own { RESERVED_PRESENCE.min(self.lease_for) } else { self.lease_for }
     }
 
     /// How often leases and presence are renewed.
@@ -98,6 +101,7 @@ impl Engine {
             grace: GRACE,
             wait: WAIT,
             reserved_only: false,
+            keeps_its_own: false,
             observer: None,
         };
         WorkerBuilder { engine: self.clone(), plan, state: Arc::new(()) }
@@ -150,6 +154,13 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     /// Only jobs that are held for this worker; they stay its own between attempts.
     pub fn reserved_only(mut self) -> WorkerBuilder<S> {
         self.plan.reserved_only = true;
+        self.keeps_its_own()
+    }
+
+    /// Jobs that it has begun stay its own between attempts, while it lives: how a task is run by one process. Such a worker
+    /// moves on no redrive and no task beside its work.
+    pub fn keeps_its_own(mut self) -> WorkerBuilder<S> {
+        self.plan.keeps_its_own = true;
         self
     }
 
@@ -222,7 +233,7 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         engine.remember_lease(plan.lease_for);
         let presence_for = plan.presence_for();
         let id = engine.store().register(engine.now(), plan.label.clone(), presence_for).await?;
-        let held_for = plan.reserved_only.then_some(id);
+        let held_for = plan.keeps_its_own.then_some(id);
         if !plan.reserved_only {
             let takes = Takes { queues: plan.queues.clone(), kinds: plan.kinds() };
             engine.store().takes(id, takes).await?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::beneath::{Root, plain_mode};
 use super::create::{in_parallel, open_regular, settled_before, wall_clock_ns};
-use super::error::{SnapshotError, io_at};
+use super::error::{ConflictKind, SnapshotError, io_at};
 use super::ignore::Rules;
 use super::manifest::{After, Entry, Hash, Kind, Manifest};
 use super::name::RelPath;
@@ -60,6 +60,15 @@ pub(crate) struct Differs {
 }
 
 impl Differs {
+    /// What it is when somebody else did it.
+    pub(crate) fn conflict(&self) -> ConflictKind {
+        match (&self.now, &self.then) {
+            (None, _) => ConflictKind::Removed,
+            (Some(_), None) => ConflictKind::Created,
+            (Some(_), Some(_)) => ConflictKind::Changed,
+        }
+    }
+
     pub(crate) fn kind(&self) -> DifferenceKind {
         match (&self.now, &self.then) {
             (Some(_), None) => DifferenceKind::Added,

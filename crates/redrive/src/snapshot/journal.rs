@@ -25,6 +25,9 @@ const MOST_TRIES: usize = 64;
 pub(crate) struct Journal {
     pub(crate) snapshot_id: SnapshotId,
     pub(crate) began_at: i64,
+    /// Only what the work had changed is put back.
+    #[serde(default)]
+    pub(crate) own: bool,
     /// How long what was moved aside stays, at least.
     pub(crate) keep_ms: i64,
     pub(crate) never: Vec<Bytes>,

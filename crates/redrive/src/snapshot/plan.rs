@@ -10,6 +10,7 @@ use super::error::{Conflict, ConflictKind, SnapshotError};
 use super::journal::{Seen, Step};
 use super::manifest::{After, Entry, Hash, Kind, RootHeader};
 use super::name::RelPath;
+use super::restore::Scope;
 use super::scan::FoundKind;
 
 /// What is going to happen to a root.
@@ -53,19 +54,35 @@ impl Plan {
     }
 }
 
-/// Plans one root. With a record of how the work left the tree, whatever differs from both is a conflict.
+/// Plans one root. With a record of how the work left the tree, whatever differs from both is a conflict; or, where only
+/// the work's own changes are put back, is left alone if the work had not touched it.
 pub(crate) fn plan(
     path: &Path,
     header: &RootHeader,
     compared: &Compared,
     after: Option<(&After, usize)>,
+    scope: Scope,
 ) -> Result<Plan, SnapshotError> {
-    let mut planning =
-        Planning { path, compared, plan: Plan::default(), whole: HashSet::new(), modes: HashMap::new() };
-    if let Some((after, index)) = after {
-        planning.somebody_elses(after, index)?;
+    let mut planning = Planning {
+        path,
+        compared,
+        plan: Plan::default(),
+        left: HashSet::new(),
+        whole: HashSet::new(),
+        modes: HashMap::new(),
+    };
+    match (after, scope) {
+        (Some((after, index)), _) => planning.somebody_elses(after, index, scope)?,
+        (None, Scope::Everything) => {}
+        // Nobody knows what the work has done.
+        (None, Scope::OwnChanges) => {
+            for differs in &compared.differs {
+                planning.conflict(&differs.path, differs.conflict());
+            }
+        }
     }
-    for differs in &compared.differs {
+    let left = std::mem::take(&mut planning.left);
+    for differs in compared.differs.iter().filter(|differs| !left.contains(&differs.path)) {
         planning.step(differs);
     }
     planning.open_up();
@@ -77,6 +94,8 @@ struct Planning<'a> {
     path: &'a Path,
     compared: &'a Compared,
     plan: Plan,
+    /// What somebody else did, and stays.
+    left: HashSet<RelPath>,
     /// Folders that go aside with everything in them.
     whole: HashSet<RelPath>,
     /// The modes that folders get at the end.
@@ -84,7 +103,7 @@ struct Planning<'a> {
 }
 
 impl Planning<'_> {
-    fn somebody_elses(&mut self, after: &After, index: usize) -> Result<(), SnapshotError> {
+    fn somebody_elses(&mut self, after: &After, index: usize, scope: Scope) -> Result<(), SnapshotError> {
         let none = (Vec::new(), Vec::new());
         let entries = after.entries.get(index).unwrap_or(&none.0);
         let entries: HashMap<&RelPath, &Entry> = entries.iter().map(|entry| (&entry.path, entry)).collect();
@@ -97,14 +116,20 @@ impl Planning<'_> {
             let entry = entry_of(root, now, Some((left, after.began_ns)), buffer)?;
             Ok(entry.is_some_and(|entry| entry.same_as(left)))
         })?;
+        let made = self.compared.differs.iter().filter(|differs| differs.then.is_none());
+        let made: HashSet<&RelPath> =
+            made.map(|differs| &differs.path).filter(|path| entries.contains_key(path)).collect();
         for (differs, ours) in self.compared.differs.iter().zip(ours) {
-            if !ours {
-                let kind = match (&differs.now, &differs.then) {
-                    (None, _) => ConflictKind::Removed,
-                    (Some(_), None) => ConflictKind::Created,
-                    (Some(_), Some(_)) => ConflictKind::Changed,
-                };
-                self.conflict(&differs.path, kind);
+            let path = &differs.path;
+            let touched = entries.contains_key(path) || removed.contains(path);
+            // What stands in a folder that the work has made would go aside with it.
+            let goes_along = path.ancestors().any(|folder| made.contains(&folder));
+            match ours {
+                true => {}
+                false if scope == Scope::OwnChanges && !touched && !goes_along => {
+                    self.left.insert(path.clone());
+                }
+                false => self.conflict(path, differs.conflict()),
             }
         }
         Ok(())

@@ -151,7 +151,9 @@ impl Snapshots {
         }
         finished.asides.extend(asides_of(&record.journal)?);
         // The tree is as the snapshot has it: how the work left it is past.
-        self.place.remove(Part::After, record.journal.snapshot_id.as_str())?;
+        if !record.journal.own {
+            self.place.remove(Part::After, record.journal.snapshot_id.as_str())?;
+        }
         let (apply, clean) = (format!("{}.apply", record.name), format!("{}.clean", record.name));
         let from = self.place.file(Part::Restores, &apply);
         std::fs::rename(&from, self.place.file(Part::Restores, &clean))

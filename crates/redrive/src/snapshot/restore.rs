@@ -32,6 +32,19 @@ pub struct RestoreOptions {
     pub force: bool,
     /// Tell what would be done, conflicts included, and do nothing.
     pub dry_run: bool,
+    /// How much of the tree is put back.
+    pub scope: Scope,
+}
+
+/// How much of a tree is put back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// The tree is as the snapshot has it, or nothing is touched.
+    #[default]
+    Everything,
+    /// Only what the work has changed, as [`Snapshots::mark_after`] recorded it. What somebody else has changed since, and
+    /// the work had not, stays; what both have changed is a conflict.
+    OwnChanges,
 }
 
 /// What a restore did, or would do.
@@ -77,7 +90,7 @@ impl Snapshots {
         let _shared = self.place.lock_shared()?;
         let manifest = self.manifest(id)?;
         let after = self.after(id)?;
-        let targets = self.plan(&manifest, after.as_ref())?;
+        let targets = self.plan(&manifest, after.as_ref(), options.scope)?;
         let mut restored = told(&manifest, &targets);
         let immovable = targets.iter().any(|target| target.plan.immovable);
         if options.dry_run {
@@ -87,25 +100,30 @@ impl Snapshots {
             return Err(SnapshotError::Conflicts { conflicts: restored.conflicts });
         }
         if targets.iter().any(|target| target.made || !target.plan.is_empty()) {
-            let record = self.commit(&manifest, targets, now_ms, &restoring)?;
+            let record = self.commit(&manifest, targets, options.scope, now_ms, &restoring)?;
             self.supersede(stuck, &record)?;
             let finished = self.finish(record, &restoring)?;
             restored.changed_meanwhile = finished.changed;
             restored.asides = finished.asides;
-        } else {
+        } else if options.scope == Scope::Everything {
             self.place.remove(Part::After, id.as_str())?;
         }
         Ok(restored)
     }
 
     /// What each root needs. Everything in a manifest has been checked by now.
-    fn plan(&self, manifest: &Manifest, after: Option<&After>) -> Result<Vec<Target>, SnapshotError> {
+    fn plan(
+        &self,
+        manifest: &Manifest,
+        after: Option<&After>,
+        scope: Scope,
+    ) -> Result<Vec<Target>, SnapshotError> {
         let never = self.never_touched();
         let mut targets = Vec::new();
         for (index, header) in manifest.header.roots.iter().enumerate() {
             let path = manifest.root_path(index);
             let compared = compare(manifest, index, &never)?;
-            let plan = plan(&path, header, &compared, after.map(|after| (after, index)))?;
+            let plan = plan(&path, header, &compared, after.map(|after| (after, index)), scope)?;
             targets.push(Target { path, made: compared.root.is_none(), plan });
         }
         Ok(targets)
@@ -118,8 +136,13 @@ impl Snapshots {
             never: self.never.iter().cloned().chain(journal.never.iter().map(Bytes::to_path)).collect(),
             ..self.clone()
         };
-        let targets = also.plan(&manifest, None)?;
-        also.commit(&manifest, targets, journal.began_at, restoring)
+        // What is put back in part never reaches beyond that part.
+        let (after, scope) = match journal.own {
+            true => (self.after(&journal.snapshot_id)?, Scope::OwnChanges),
+            false => (None, Scope::Everything),
+        };
+        let targets = also.plan(&manifest, after.as_ref(), scope)?;
+        also.commit(&manifest, targets, scope, journal.began_at, restoring)
     }
 
     /// Gets everything ready and writes the journal. An error before that leaves the tree as it was.
@@ -127,6 +150,7 @@ impl Snapshots {
         &self,
         manifest: &Manifest,
         targets: Vec<Target>,
+        scope: Scope,
         now_ms: i64,
         _restoring: &Lock,
     ) -> Result<Record, SnapshotError> {
@@ -135,6 +159,7 @@ impl Snapshots {
         let mut journal = Journal {
             snapshot_id: manifest.header.snapshot_id.clone(),
             began_at: now_ms,
+            own: scope == Scope::OwnChanges,
             keep_ms: manifest.header.expires_at.saturating_sub(manifest.header.created_at),
             never: self.never_touched().iter().map(|path| Bytes::of_path(path)).collect(),
             roots: Vec::new(),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod batch;
+mod escalation;
 mod events;
 mod hostile;
 mod inline;

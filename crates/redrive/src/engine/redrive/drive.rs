@@ -268,20 +268,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Moves redrives on while a worker works, in the name of this holder if there is one.
-    pub(in crate::engine) async fn drive_beside<T>(
-        &self,
-        holder: Option<i64>,
-        working: impl Future<Output = T>,
-    ) -> T {
-        let Some(holder) = holder else { return working.await };
-        tokio::select! {
-            ended = working => ended,
-            never = self.drive_all(holder) => match never {},
-        }
-    }
-
-    async fn drive_all(&self, holder: i64) -> std::convert::Infallible {
+    /// Moves redrives on, one turn each after the other, for ever.
+    pub(in crate::engine) async fn drive_redrives(&self, holder: i64) -> std::convert::Infallible {
         loop {
             let mut pause = LOOK_FOR_RUNS;
             match self.store().runs(true, RUNS).await {

@@ -119,10 +119,11 @@ pub(super) async fn run(
         report: WorkerReport::default(),
         reached: false,
     };
-    let holder = (!worker.plan.reserved_only).then_some(worker.id().0);
+    let holder = (!worker.plan.keeps_its_own).then_some(worker.id().0);
     let ended = worker.engine.drive_beside(holder, run.work(receiver, shutdown)).await;
     let report = run.report;
     drop(run);
+    worker.engine.tell_the_rest();
     let store = worker.engine.store();
     if let Err(error) = store.unregister(worker.engine.now(), worker.id()).await {
         tracing::warn!(worker = %worker.id(), %error, "the worker could not sign off; its presence lapses by itself");

@@ -1,0 +1,1 @@
+SELECT subject, at, note FROM redrive.escalation_ack WHERE subject = ANY ($1) ORDER BY subject

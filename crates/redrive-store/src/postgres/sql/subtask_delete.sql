@@ -1,0 +1,1 @@
+DELETE FROM redrive.subtask WHERE task_id = ANY ($1)

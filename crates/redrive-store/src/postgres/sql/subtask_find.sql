@@ -1,0 +1,1 @@
+SELECT number, state, job_id, rounds, started_at, ended_at FROM redrive.subtask WHERE task_id = $1 AND number = ANY ($2)

@@ -1,0 +1,2 @@
+-- Of several with the same job, by its unique key, the newest task's.
+SELECT task_id, number FROM redrive.subtask WHERE job_id = $1 ORDER BY task_id DESC, number LIMIT 1

@@ -1,0 +1,1 @@
+DELETE FROM redrive.task WHERE id = ANY ($1)

@@ -1,0 +1,1 @@
+SELECT event FROM redrive.task WHERE id = $1

@@ -1,0 +1,3 @@
+-- Whoever has it may take it again; others only when its time is over.
+UPDATE redrive.task SET held_by = $2, held_until = $4
+WHERE id = $1 AND state = 0 AND (held_by IS NULL OR held_by = $2 OR held_until <= $3)

@@ -1,0 +1,1 @@
+SELECT nextval('redrive.task_id_seq')

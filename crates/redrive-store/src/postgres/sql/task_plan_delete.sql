@@ -1,0 +1,1 @@
+DELETE FROM redrive.task_plan WHERE task_id = ANY ($1)

@@ -1,0 +1,1 @@
+INSERT INTO redrive.task_plan (task_id, plan) VALUES ($1, $2)

@@ -1,0 +1,1 @@
+DELETE FROM subtask WHERE task_id = ?1

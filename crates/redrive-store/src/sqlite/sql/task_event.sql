@@ -1,0 +1,1 @@
+SELECT event FROM task WHERE id = ?1

@@ -1,0 +1,4 @@
+-- The plan is looked up for each task, never the other way round; conditions and order follow.
+SELECT t.id, t.created_at, t.name, t.place, p.plan, t.subtasks, t.waiting, t.started, t.succeeded, t.failed, t.skipped, t.cancelled,
+       t.progress, t.state, t.why, t.report, t.version, t.held_until, t.ended_at, t.event
+FROM task t CROSS JOIN task_plan p ON p.task_id = t.id

@@ -1,0 +1,1 @@
+SELECT id FROM task WHERE state = 0 ORDER BY id DESC LIMIT ?1

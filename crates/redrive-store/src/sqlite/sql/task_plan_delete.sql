@@ -1,0 +1,1 @@
+DELETE FROM task_plan WHERE task_id = ?1

@@ -1,0 +1,6 @@
+//! Telling a person: what was set aside, and what a person has to decide (R-T7, R-T8).
+
+mod telling;
+
+pub use telling::Escalated;
+pub(super) use telling::{Listener, Telling};
