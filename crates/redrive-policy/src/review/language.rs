@@ -232,10 +232,13 @@ static KNOWN: &[Language] = &[
         ..C
     },
     Language { name: "go", tags: &["go", "golang"], quotes: &[line("\""), verbatim("`", "`")], ..C },
+    Language { name: "java", tags: &["java"], quotes: &[lines("\"\"\""), line("\"")], ..C },
     Language {
-        name: "java",
-        tags: &["java", "groovy", "gradle"],
-        quotes: &[lines("\"\"\""), line("\"")],
+        name: "groovy",
+        tags: &["groovy", "gradle"],
+        quotes: &[lines("\"\"\""), lines("'''"), line("\""), line("'")],
+        apostrophe: Apostrophe::Plain,
+        regex: true,
         ..C
     },
     Language {
