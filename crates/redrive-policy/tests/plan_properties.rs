@@ -41,8 +41,15 @@ fn small_plan() -> impl Strategy<Value = Value> {
     })
 }
 
+/// Roots for nine subtasks; most have none, so that a single pair can be all there is to find.
+fn few_roots() -> impl Strategy<Value = Vec<Vec<&'static str>>> {
+    let some = prop::sample::subsequence(vec!["a", "a/b", "a/c", "ab", "d", "."], 1..3);
+    prop::collection::vec((some, 0..3), 9)
+        .prop_map(|all| all.into_iter().map(|(roots, coin)| if coin == 0 { roots } else { vec![] }).collect())
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     /// R-T1: no text makes the parser panic, whatever is cut out of a plan or put into it.
     #[test]
@@ -68,8 +75,8 @@ proptest! {
     #[test]
     fn strangers_and_shared_files_are_found(
         edges in prop::collection::vec((0u32..9, 0u32..9), 0..16),
-        roots in prop::collection::vec(prop::sample::subsequence(vec!["a", "a/b", "a/c", "ab", "d", "."], 0..3), 9),
-        blames in prop::collection::vec((0u32..9, 0u32..9), 0..6),
+        roots in few_roots(),
+        blames in prop_oneof![Just(Vec::new()), prop::collection::vec((0u32..9, 0u32..9), 0..6)],
     ) {
         let of = |list: &[(u32, u32)], i: u32| -> Vec<String> {
             let own = list.iter().filter(|(from, _)| *from == i);
