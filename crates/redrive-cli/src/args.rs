@@ -2,6 +2,7 @@
 //!
 //! No text for people stands here: `help.rs` walks the finished tree and puts it in by key.
 
+mod escalation;
 mod filter;
 mod id;
 mod jobs;
@@ -22,6 +23,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use redrive_policy::{Cause, Lang};
 
+pub(crate) use escalation::{EscalationsArgs, EscalationsCommand, Place as EscalationPlace, SubjectArg};
 pub(crate) use filter::BadFilter;
 pub(crate) use filter::{events as events_where, letters as letters_where};
 pub(crate) use id::{IdArg, LetterPlace};
@@ -202,6 +204,12 @@ pub(crate) enum StoredCommand {
     Store {
         #[command(subcommand)]
         command: Option<StoreCommand>,
+    },
+    Escalations {
+        #[command(flatten)]
+        list: EscalationsArgs,
+        #[command(subcommand)]
+        command: Option<EscalationsCommand>,
     },
 }
 

@@ -20,6 +20,7 @@ pub(crate) mod detail;
 pub(crate) mod discarded;
 pub(crate) mod edited;
 pub(crate) mod enqueued;
+pub(crate) mod escalation;
 pub(crate) mod event;
 pub(crate) mod failed;
 pub(crate) mod group;
