@@ -10,6 +10,7 @@ mod looking;
 mod operate;
 mod policy_flags;
 mod redrive;
+mod review;
 mod simulate;
 mod value;
 
@@ -35,6 +36,7 @@ pub(crate) use operate::{
 };
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
+pub(crate) use review::ReviewArgs;
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use value::{BadValue, JobRef, Since, job_ref};
 
@@ -132,6 +134,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<ConfigCommand>,
     },
+    Review(Box<ReviewArgs>),
     Demo(DemoArgs),
     Completions {
         #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]))]
