@@ -11,6 +11,7 @@ mod looking;
 mod operate;
 mod policy_flags;
 mod redrive;
+mod review;
 mod simulate;
 mod tasks;
 mod value;
@@ -38,6 +39,7 @@ pub(crate) use operate::{
 };
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
+pub(crate) use review::ReviewArgs;
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use tasks::{TaskCommand, TaskRunArgs};
 pub(crate) use value::{BadValue, JobRef, Since, job_ref};
@@ -136,6 +138,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<ConfigCommand>,
     },
+    Review(Box<ReviewArgs>),
     Demo(DemoArgs),
     Completions {
         #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]))]

@@ -35,6 +35,7 @@ pub(crate) mod queue;
 pub(crate) mod redrive_preview;
 pub(crate) mod redrive_run;
 pub(crate) mod redriven;
+pub(crate) mod review;
 pub(crate) mod rotated;
 mod sample;
 pub(crate) mod simulation;

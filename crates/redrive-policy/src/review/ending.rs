@@ -60,7 +60,7 @@ pub(super) fn prose(text: &str) -> Option<(u32, usize, usize)> {
     // A prompt, a key of a file, a heading with nothing below it.
     let is_short = trimmed.ends_with([':', '：'])
         && (line.starts_with([' ', '\t', '#', '|', '>'])
-            || line.contains("=")
+            || line.contains('=')
             || before == ["", ""] && trimmed.len() < 20);
     (!is_table && !is_short).then(|| {
         let from = trimmed.char_indices().next_back().map_or(0, |(at, _)| at);

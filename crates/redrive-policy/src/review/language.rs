@@ -4,6 +4,8 @@
 //! not described well enough to be sure of is not judged, since a false alarm rejects good work.
 
 /// A language as a fence or a file's name tells it.
+// Each is a trait of its own; together they are no state.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Language {
     pub(super) name: &'static str,

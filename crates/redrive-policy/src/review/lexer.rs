@@ -235,16 +235,13 @@ impl Lexer {
             }
             b'\\' if language.backslash => line.skip_chars(2),
             b'/' if language.regex && line.dead_ends < MAX_DEAD_ENDS && line.value_may_stand_here() => {
-                match regex_length(rest) {
-                    Some(length) => {
-                        line.start_piece(Kind::Code);
-                        line.skip_to(line.at + length);
-                        line.end_piece(Kind::Text);
-                    }
-                    None => {
-                        line.dead_ends += 1;
-                        line.skip_to(line.at + 1);
-                    }
+                if let Some(length) = regex_length(rest) {
+                    line.start_piece(Kind::Code);
+                    line.skip_to(line.at + length);
+                    line.end_piece(Kind::Text);
+                } else {
+                    line.dead_ends += 1;
+                    line.skip_to(line.at + 1);
                 }
             }
             b'<' if language.heredoc && rest.starts_with("<<") => match heredoc_end(rest) {
@@ -466,7 +463,6 @@ impl LineReader<'_> {
     fn may_begin_comment(&self, leader: &str) -> bool {
         let before = self.before().chars().next_back();
         match (leader, before) {
-            (_, None) => true,
             ("//", Some(before)) => before != ':',
             ("%", Some(before)) => before != '\\',
             ("#" | "# ", Some(before)) => before.is_whitespace() || ";,)".contains(before),

@@ -153,7 +153,7 @@ fn is_part_of_a_name(before: &str, after: &str) -> bool {
     let last = before.chars().next_back();
     let mut ahead = after.chars();
     let (next, then) = (ahead.next(), ahead.next());
-    let joins = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric());
+    let joins = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     matches!(last, Some('.' | '/' | '\\' | '@' | '$' | '&' | '?' | '-' | '%'))
         || (matches!(next, Some('-' | '.' | '/' | '\\' | '=' | '@')) && joins(then))
         || (last == Some(':') && before.ends_with("::"))

@@ -35,7 +35,7 @@ static COMMENT: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 /// `// remaining` stands for what is missing, unless it is about a quantity.
-static REMAINING: LazyLock<Regex> = LazyLock::new(|| regex(r"(?i)^(?:the )?remaining\b"));
+static REMAINING: LazyLock<Regex> = LazyLock::new(|| regex(r"(?i)^remaining\b"));
 static QUANTITY: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?i)\b(?:is|are|was|has|have|will|must|should|in|of|to|per|after|before|until|by|from|time|bytes?|budget|seconds?|ms|minutes|days|capacity|quota|balance|retries|attempts|count|amount|number|space|length|size|lives|tokens|credits|stock|width|height|duration|buffer|payload|arguments|args)\b|=",
@@ -89,7 +89,8 @@ static COMMENT_JA: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 static ETC_AT_END: LazyLock<Regex> = LazyLock::new(|| regex(r"(?i)(?-u:\b)etc\.$"));
-static ETC: LazyLock<Regex> = LazyLock::new(|| regex(r"(?i)^etc(?:[.\s]|$)"));
+static ETC: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"(?i)^\s*(?:/{2,}|/\*+|#+|--|;+|%+|<!--)?\s*etc(?:[.\s]|$)"));
 static LINE: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?i)^(?:and so (?:on|forth)|(?:the )?same as (?:before|above)|unchanged|omitted|snip|続く|つづく|以下略|省略|中略|後略|以下省略|(?:the )?rest (?:is )?(?:unchanged|omitted|the same))[.。]?$",
@@ -156,8 +157,8 @@ fn in_comment(text: &str, piece: Piece, from: usize, to: usize, body: &str) -> b
     let after = text[to..piece.to].trim_start();
     let says = |text: &str| text.chars().any(char::is_alphanumeric);
     // Documentation shows examples, and an example may be short.
-    let is_documentation = comment.starts_with("///") || comment.starts_with("//!") || is_session(body);
-    if is_documentation && !says(before) {
+    let is_documentation = comment.starts_with("///") || comment.starts_with("//!");
+    if is_documentation || (is_session(body) && !says(before)) {
         return false;
     }
     // A sentence or a series goes on after it: "a ... b", "1, 2, ..., n".
@@ -172,7 +173,7 @@ fn in_comment(text: &str, piece: Piece, from: usize, to: usize, body: &str) -> b
     if after.starts_with([')', ']', '}', '>', ',']) {
         let open = before.rfind(['(', '[', '{', '<']);
         let is_call = open
-            .is_some_and(|at| before[..at].ends_with(|c: char| c.is_alphanumeric() || "_]>!`$".contains(c)));
+            .is_some_and(|at| before[..at].ends_with(|c: char| c.is_alphanumeric() || "_])>!`$".contains(c)));
         if is_call || open.is_some_and(|at| says(&before[at..])) {
             return false;
         }
@@ -230,14 +231,14 @@ fn in_code(text: &str, from: usize, to: usize, language: &Language, body: &str) 
     let in_data = language.name == "json" && (before.ends_with([',', ':', '[', '{']) || before.is_empty());
     let takes_no_dots = matches!(language.name, "javascript" | "rust" | "java" | "kotlin" | "csharp");
     let is_argument = takes_no_dots
-        && ((before.ends_with(['(', '[']) && after.starts_with([')', ']']))
+        && ((before.ends_with('(') && after.starts_with(')'))
             || (before.ends_with(',') && after.starts_with([')', ']', '}']) && !body.contains("extern ")));
     in_braces || is_value || in_data || is_argument
 }
 
 /// Whether it shows an interpreter at work, whose second lines begin with dots.
 fn is_session(body: &str) -> bool {
-    body.trim_start().starts_with(">>>") || body.contains("\n>>>")
+    body.contains(">>> ")
 }
 
 fn in_prose(text: &str, from: usize, to: usize) -> bool {
@@ -293,7 +294,7 @@ fn phrase(line: &Line<'_>, quoted: &[(usize, usize)]) -> Option<(usize, usize)> 
         let stands_for_it = match piece.kind {
             Kind::Comment => {
                 COMMENT.is_match(says)
-                    || ETC.is_match(says)
+                    || ETC.is_match(part)
                     || COMMENT_JA.is_match(says)
                     || (piece.first && REMAINING.is_match(says) && is_about_what_is_missing(says))
             }
