@@ -174,7 +174,7 @@ pub struct CommandWork {
 }
 
 /// Files that are put back when a subtask fails.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct SnapshotPlan {
     /// Directories, from where the plan is; no `..` in them.
     pub roots: Vec<String>,

@@ -39,7 +39,7 @@ impl Criterion {
 }
 
 /// What an output has to be like, as a plan or the command line says it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct ReviewPlan {
     /// Which of Q1 to Q6 are asked; empty: all of them.

@@ -25,15 +25,16 @@ use std::time::Duration;
 
 use redrive_policy::{Cause, Details, TEXT_BOUND, Verdict};
 use rustix::process::Pid;
+use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 pub use pump::Writer;
 pub use relay::Relay;
-pub use spec::{BadCommand, CommandSpec, current_umask};
+pub use spec::{BadCommand, CommandSpec, Protected, current_umask};
 
-use crate::bounded::{Tail, both_ends};
+use crate::bounded::{Captured, Tail, both_ends};
 use crate::outcome::{Evidence, Executed, Outcome, TIMED_OUT, time_details};
 use crate::surroundings::Surroundings;
 use family::{Family, Group};
@@ -115,6 +116,16 @@ enum End {
 /// The command sees `REDRIVE_ATTEMPT`, `REDRIVE_JOB_ID`, `REDRIVE_HINT` and `REDRIVE_IDEMPOTENCY_KEY`. It needs tokio's
 /// timers and I/O. Dropping the future kills the command and everybody it started.
 pub async fn run_command(spec: &CommandSpec, around: &Surroundings, wiring: Wiring) -> Executed {
+    run_captured(spec, around, wiring, None).await
+}
+
+/// The same; what it writes to stdout is kept as well, for a review.
+pub(crate) async fn run_captured(
+    spec: &CommandSpec,
+    around: &Surroundings,
+    wiring: Wiring,
+    captured: Option<&mut Captured>,
+) -> Executed {
     let began = Instant::now();
     let mut listener = wiring.relay.as_ref().map_or_else(Listener::deaf, Relay::listen);
     if let Some(signal) = listener.heard() {
@@ -129,8 +140,11 @@ pub async fn run_command(spec: &CommandSpec, around: &Surroundings, wiring: Wiri
             tracing::warn!(job = around.job_id, ended, "what a lost attempt had left running was ended");
         }
     }
-    let group = if wiring.inherit_stdin && has_terminal() { Group::Ours } else { Group::Own };
-    let mut child = match command(spec, around, wiring.inherit_stdin, group).spawn() {
+    let hint = around.hint.as_deref().or(spec.first_hint.as_deref());
+    let this_time = spec.told(hint);
+    let inherit_stdin = wiring.inherit_stdin && this_time.stdin.is_none();
+    let group = if inherit_stdin && has_terminal() { Group::Ours } else { Group::Own };
+    let mut child = match command(&this_time, around, hint, inherit_stdin, group).spawn() {
         Ok(child) => child,
         Err(error) => return not_started(spec, &error, began),
     };
@@ -143,12 +157,14 @@ pub async fn run_command(spec: &CommandSpec, around: &Surroundings, wiring: Wiri
     let mut heard = Heard::default();
     let (ended, watch_end) = watch::channel(false);
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let fed = feed(child.stdin.take(), this_time.stdin);
     let end = {
         let out = Pump {
             to: wiring.stdout,
             when_broken: WhenBroken::ClosePipe,
             tail: &mut heard.stdout,
             escalation: None,
+            captured,
             broken: &mut heard.stdout_broken,
             ended: watch_end.clone(),
             unflushed: false,
@@ -158,11 +174,14 @@ pub async fn run_command(spec: &CommandSpec, around: &Surroundings, wiring: Wiri
             when_broken: WhenBroken::GoOn,
             tail: &mut heard.stderr,
             escalation: Some(&mut heard.escalation),
+            captured: None,
             broken: &mut heard.stderr_broken,
             ended: watch_end,
             unflushed: false,
         };
         let mut drained = pin!(async { tokio::join!(out.run(stdout), err.run(stderr)) });
+        let mut fed = pin!(fed);
+        let mut is_fed = false;
         let grace = wiring.grace.unwrap_or(DEFAULT_GRACE);
         let mut live = pin!(live(&mut child, &mut family, group, around, grace, &mut listener));
         let mut is_drained = false;
@@ -171,6 +190,7 @@ pub async fn run_command(spec: &CommandSpec, around: &Surroundings, wiring: Wiri
                 biased;
                 end = &mut live => break end,
                 _ = &mut drained, if !is_drained => is_drained = true,
+                () = &mut fed, if !is_fed => is_fed = true,
             }
         };
         let _ = ended.send(true);
@@ -238,6 +258,14 @@ async fn end(child: &mut Child, family: &mut Family, grace: Duration) -> Option<
     reaped.ok()?.ok()
 }
 
+/// Gives a command what it reads. One that stops reading has read enough.
+async fn feed(stdin: Option<tokio::process::ChildStdin>, text: Option<String>) {
+    if let (Some(mut stdin), Some(text)) = (stdin, text) {
+        let _ = stdin.write_all(text.as_bytes()).await;
+        let _ = stdin.shutdown().await;
+    }
+}
+
 fn was_interrupted(status: ExitStatus) -> bool {
     matches!(status.signal(), Some(2 | 3)) || matches!(status.code(), Some(130 | 131))
 }
@@ -247,7 +275,13 @@ fn has_terminal() -> bool {
     io::stdin().is_terminal() || File::open("/dev/tty").is_ok()
 }
 
-fn command(spec: &CommandSpec, around: &Surroundings, inherit_stdin: bool, group: Group) -> Command {
+fn command(
+    spec: &CommandSpec,
+    around: &Surroundings,
+    hint: Option<&str>,
+    inherit_stdin: bool,
+    group: Group,
+) -> Command {
     let mut argv = spec.argv.iter().map(OsString::as_os_str);
     let mut command;
     if let Some(umask) = spec.umask.filter(|umask| Some(*umask) != current_umask()) {
@@ -264,13 +298,14 @@ fn command(spec: &CommandSpec, around: &Surroundings, inherit_stdin: bool, group
     if group == Group::Own {
         command.process_group(0);
     }
+    command.envs(&spec.env);
     let attempt = around.attempt.to_string();
     for (name, value) in [
         // The key of an encrypted store is ours, not a job's.
         ("REDRIVE_KEY", None),
         ("REDRIVE_ATTEMPT", Some(attempt.as_str())),
         ("REDRIVE_JOB_ID", Some(around.job_id.as_str()).filter(|id| !id.is_empty())),
-        ("REDRIVE_HINT", around.hint.as_deref()),
+        ("REDRIVE_HINT", hint),
         ("REDRIVE_IDEMPOTENCY_KEY", around.idempotency_key.as_deref()),
     ] {
         match value {
@@ -279,7 +314,11 @@ fn command(spec: &CommandSpec, around: &Surroundings, inherit_stdin: bool, group
             None => command.env_remove(name),
         };
     }
-    command.stdin(if inherit_stdin { Stdio::inherit() } else { Stdio::null() });
+    command.stdin(match (&spec.stdin, inherit_stdin) {
+        (Some(_), _) => Stdio::piped(),
+        (None, true) => Stdio::inherit(),
+        (None, false) => Stdio::null(),
+    });
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     command
 }

@@ -79,7 +79,9 @@ pub use client::RetryMiddleware;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub use exchange::IDEMPOTENCY_KEY;
 #[cfg(feature = "exec")]
-pub use exec::{BadCommand, CommandSpec, DEFAULT_GRACE, Relay, Wiring, Writer, current_umask, run_command};
+pub use exec::{
+    BadCommand, CommandSpec, DEFAULT_GRACE, Protected, Relay, Wiring, Writer, current_umask, run_command,
+};
 pub use fail::{Fail, fail};
 pub use hooks::{Hooks, OnFailure, OnRetry, OnRetryAnswer, When};
 #[cfg(feature = "http-call")]
@@ -88,6 +90,8 @@ pub use into_failure::{AnyError, By, IntoFailure, Reporter, Typed};
 #[cfg(feature = "tower")]
 pub use layer::{Exchange, HttpRequests, Requests, RetryFuture, RetryLayer, RetryService};
 pub use outcome::{Evidence, Executed, Outcome};
+#[cfg(feature = "exec")]
+pub use redrive_policy::plan::HintBy;
 pub use retry::{Retry, RetryExt};
 #[cfg(feature = "http")]
 pub use signals::http::{HttpFailure, retry_after};

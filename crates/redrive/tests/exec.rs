@@ -125,6 +125,7 @@ async fn argv_cwd_and_umask_arrive_as_they_were_stored() {
             argv: ["sh", "-c", "umask; pwd; printf %s \"$1\" | od -An -tx1", "sh"].map(Into::into).to_vec(),
             cwd: Some(directory.path().canonicalize().unwrap()),
             umask: Some(umask),
+            ..CommandSpec::default()
         };
         let mut spec = CommandSpec::from_payload(&spec.to_payload()).unwrap();
         spec.argv.push(odd.clone());
