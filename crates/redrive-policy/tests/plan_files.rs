@@ -8,6 +8,7 @@ use redrive_policy::plan::{
     CommandWork, HintBy, OnEscalate, Plan, Recovery, RecoveryStrategy, SnapshotPlan, Subtask, Work,
 };
 use redrive_policy::review::ReviewPlan;
+use redrive_policy::strategy::{fixed_for, with_blamed};
 use serde_json::{Value, json};
 
 fn parse(source: &str) -> Plan {
@@ -224,6 +225,26 @@ fn a_large_plan_is_read() {
     let source = source.replace("\"depends_on\":[\"s", "\"depends_on\":[\"x");
     let error = Plan::parse(&source, Format::Json, "p").unwrap_err();
     assert!(error.problems.len() > 9_000);
+}
+
+/// R-T2: what failed takes what it blames with it, and the most cautious word on its recovery is obeyed; what was blamed
+/// has no word in it.
+#[test]
+fn blames_and_fixed_strategies_are_found() {
+    let plan = parse(
+        "recovery.strategy = 'ESCALATE'\n\
+         [[subtasks]]\nid = 'a'\ncommand = 'x'\nrecovery = 'PARTIAL_COMMIT'\n\
+         [[subtasks]]\nid = 'b'\ncommand = 'x'\ndepends_on = 'a'\nblames = 'a'\nrecovery = 'RETRY_FAILED_ONLY'\n\
+         [[subtasks]]\nid = 'c'\ncommand = 'x'\ndepends_on = 'b'\nblames = ['b', 'a']\nrecovery = 'ROLLBACK_AND_RETRY'\n\
+         [[subtasks]]\nid = 'd'\ncommand = 'x'\n",
+    );
+    assert_eq!(with_blamed(&plan, &[2, 3]), [0, 1, 2, 3]);
+    assert_eq!(with_blamed(&plan, &[1]), [0, 1]);
+    assert!(with_blamed(&plan, &[]).is_empty());
+    assert_eq!(fixed_for(&plan, &[1]), Some(RecoveryStrategy::RetryFailedOnly));
+    assert_eq!(fixed_for(&plan, &[1, 2]), Some(RecoveryStrategy::RollbackAndRetry));
+    assert_eq!(fixed_for(&plan, &[0, 1, 2, 3]), Some(RecoveryStrategy::PartialCommit));
+    assert_eq!(fixed_for(&plan, &[3]), Some(RecoveryStrategy::Escalate));
 }
 
 const GUIDE: &str = include_str!("../../../docs/tasks.md");

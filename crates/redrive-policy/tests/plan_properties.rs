@@ -21,6 +21,7 @@ fn is_beyond_a_schema(kind: &ProblemKind) -> bool {
             | ProblemKind::TooSmall { .. }
             | ProblemKind::TooMany { .. }
             | ProblemKind::Empty
+            | ProblemKind::HintInScript
     )
 }
 

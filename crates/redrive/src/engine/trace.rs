@@ -167,6 +167,7 @@ pub fn latest(entries: Vec<TraceEntry>) -> Vec<TraceEntry> {
 
 /// What every line of a trace names.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_field_names)]
 struct About {
     session_id: String,
     task_id: String,
@@ -326,17 +327,20 @@ impl Tracer {
             return;
         }
         entries.append(&mut self.restored);
-        let summary = report.map(|report| json!(report.failure_summary)).unwrap_or_else(|| {
-            json!({
-                "total_attempts": attempt,
-                "failure_types": self.failures,
-                "last_failure": {
-                    "type": failure_type,
-                    "message": event.error_info.as_ref().map(|error| &error.error_message),
-                    "timestamp": event.timestamp,
-                },
-            })
-        });
+        let summary = report.map_or_else(
+            || {
+                json!({
+                    "total_attempts": attempt,
+                    "failure_types": self.failures,
+                    "last_failure": {
+                        "type": failure_type,
+                        "message": event.error_info.as_ref().map(|error| &error.error_message),
+                        "timestamp": event.timestamp,
+                    },
+                })
+            },
+            |report| json!(report.failure_summary),
+        );
         let escalation = json!({
             // The report was written in one language; the decision is kept in both.
             "reason": {
