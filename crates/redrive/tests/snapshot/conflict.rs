@@ -66,7 +66,7 @@ fn what_somebody_else_did_is_refused_and_listed() {
     ];
     assert_eq!(listed, expected.map(|(path, kind)| (world.path(path), kind)));
     assert_eq!(world.tree(), before, "nothing is changed");
-    let dry = RestoreOptions { dry_run: true, force: false };
+    let dry = RestoreOptions { dry_run: true, ..RestoreOptions::default() };
     assert_eq!(world.snapshots.restore(&id, dry, NOW).unwrap().conflicts, conflicts);
 
     let restored = world.force(&id).unwrap();
