@@ -11,6 +11,7 @@ mod operate;
 mod policy_flags;
 mod redrive;
 mod simulate;
+mod snapshot;
 mod tasks;
 mod value;
 
@@ -37,6 +38,7 @@ pub(crate) use operate::{
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use simulate::SimulateArgs;
+pub(crate) use snapshot::{SnapshotCommand, SnapshotCreateArgs, SnapshotRestoreArgs};
 pub(crate) use tasks::{TaskCommand, TaskRunArgs};
 pub(crate) use value::{BadValue, JobRef, Since, job_ref};
 
@@ -133,6 +135,10 @@ pub(crate) enum Command {
     Config {
         #[command(subcommand)]
         command: Option<ConfigCommand>,
+    },
+    Snapshot {
+        #[command(subcommand)]
+        command: Option<SnapshotCommand>,
     },
     Demo(DemoArgs),
     Completions {

@@ -43,6 +43,7 @@ mod retry;
 mod retry_candidates;
 mod run;
 mod signals;
+mod snapshot;
 mod status;
 mod store;
 mod store_copy;
@@ -116,6 +117,7 @@ pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
             Some(ConfigCommand::Check { file }) => check(file.as_deref(), stage),
             Some(ConfigCommand::Schema) => config::schema(stage),
         },
+        Some(Command::Snapshot { command }) => snapshot::run(command, stage),
         Some(Command::Demo(args)) => demo::run(&args, stage),
         Some(Command::Completions { shell }) => completions::run(&shell, stage),
         Some(Command::Man { out }) => man::run(out.as_deref(), stage),
