@@ -42,6 +42,8 @@ impl Project {
     fn run(&self, command: &str) -> Ran {
         line(&format!("snapshot {command} --store {}/redrive.db", self.home.path().display()))
             .in_directory(self.home.path())
+            // Wide enough that no path is cut: where it is would differ from run to run.
+            .env("REDRIVE_WIDTH", "140")
             .run()
     }
 

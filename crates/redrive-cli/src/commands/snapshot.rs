@@ -120,7 +120,8 @@ fn restore(args: &SnapshotRestoreArgs, stage: &mut Stage<'_>) -> Result<Exit, Tr
 /// The snapshots, and the one that is meant: by its id, or by how that begins.
 fn named(written: &str, stage: &mut Stage<'_>) -> Result<(Snapshots, SnapshotId), Trouble> {
     let whole = if written.starts_with("snap-") { written.to_owned() } else { format!("snap-{written}") };
-    let id: SnapshotId = whole.parse()?;
+    let bad = |_| SnapshotError::BadId { given: written.to_owned() };
+    let id: SnapshotId = whole.parse().map_err(bad)?;
     let Some(snapshots) = if_there(stage)? else { return Err(SnapshotError::NotFound { id }.into()) };
     let mut ids = snapshots.ids_beginning(&whole)?;
     if ids.contains(&id) {
