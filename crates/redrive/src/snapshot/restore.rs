@@ -100,6 +100,9 @@ impl Snapshots {
         if immovable || (!options.force && !restored.conflicts.is_empty()) {
             return Err(SnapshotError::Conflicts { conflicts: restored.conflicts });
         }
+        if let Some(path) = targets.iter().find_map(|target| target.plan.denied.as_deref()) {
+            return Err(at("change", path)(Errno::ACCESS));
+        }
         if targets.iter().any(|target| target.made || !target.plan.is_empty()) {
             let record = self.commit(&manifest, targets, options.scope, now_ms, &restoring)?;
             self.supersede(stuck, &record)?;
