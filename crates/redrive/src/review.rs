@@ -21,7 +21,7 @@ use crate::surroundings::Surroundings;
 
 /// How much of an output is reviewed; one that is longer is rejected for it.
 pub const REVIEW_BOUND: usize = 8 * 1024 * 1024;
-/// How much of a file is work.
+/// How much of a file is reviewed.
 pub const FILE_BOUND: u64 = 1024 * 1024;
 /// How long a command of Q7 to Q9 may take.
 pub const CHECK_LIMIT: Duration = Duration::from_mins(10);
