@@ -140,14 +140,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<ConfigCommand>,
     },
-<<<<<<< HEAD
     Review(Box<ReviewArgs>),
-=======
     Snapshot {
         #[command(subcommand)]
         command: Option<SnapshotCommand>,
     },
->>>>>>> snap
     Demo(DemoArgs),
     Completions {
         #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]))]

@@ -120,11 +120,8 @@ pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
             Some(ConfigCommand::Check { file }) => check(file.as_deref(), stage),
             Some(ConfigCommand::Schema) => config::schema(stage),
         },
-<<<<<<< HEAD
         Some(Command::Review(args)) => review::run(*args, stage),
-=======
         Some(Command::Snapshot { command }) => snapshot::run(command, stage),
->>>>>>> snap
         Some(Command::Demo(args)) => demo::run(&args, stage),
         Some(Command::Completions { shell }) => completions::run(&shell, stage),
         Some(Command::Man { out }) => man::run(out.as_deref(), stage),

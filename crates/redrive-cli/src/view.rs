@@ -35,11 +35,8 @@ pub(crate) mod queue;
 pub(crate) mod redrive_preview;
 pub(crate) mod redrive_run;
 pub(crate) mod redriven;
-<<<<<<< HEAD
 pub(crate) mod review;
-=======
 pub(crate) mod restored;
->>>>>>> snap
 pub(crate) mod rotated;
 mod sample;
 pub(crate) mod simulation;
