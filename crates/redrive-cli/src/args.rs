@@ -11,7 +11,9 @@ mod looking;
 mod operate;
 mod policy_flags;
 mod redrive;
+mod review;
 mod simulate;
+mod snapshot;
 mod tasks;
 mod value;
 
@@ -38,7 +40,9 @@ pub(crate) use operate::{
 };
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
+pub(crate) use review::ReviewArgs;
 pub(crate) use simulate::SimulateArgs;
+pub(crate) use snapshot::{SnapshotCommand, SnapshotCreateArgs, SnapshotRestoreArgs};
 pub(crate) use tasks::{TaskCommand, TaskRunArgs};
 pub(crate) use value::{BadValue, JobRef, Since, job_ref};
 
@@ -135,6 +139,11 @@ pub(crate) enum Command {
     Config {
         #[command(subcommand)]
         command: Option<ConfigCommand>,
+    },
+    Review(Box<ReviewArgs>),
+    Snapshot {
+        #[command(subcommand)]
+        command: Option<SnapshotCommand>,
     },
     Demo(DemoArgs),
     Completions {

@@ -68,6 +68,30 @@ async fn what_was_damaged_is_found() {
     }
 }
 
+/// R-T1: what is begun is found without a look at the rest of its task, a job's subtask without one at others, and what is old
+/// without one at what is young.
+#[test]
+fn nothing_looks_at_what_grows() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("redrive.db");
+    drop(Sqlite::open(&path, SqliteOptions::default()).unwrap());
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    for (text, index) in [
+        (include_str!("../../src/sqlite/sql/subtask_begun.sql"), "subtask_started (task_id=?)"),
+        (include_str!("../../src/sqlite/sql/subtask_of.sql"), "subtask_job (job_id=?)"),
+        (include_str!("../../src/sqlite/sql/subtask_find.sql"), "(task_id=? AND number=?)"),
+        (include_str!("../../src/sqlite/sql/task_old.sql"), "task_over (ended_at<?)"),
+        (include_str!("../../src/sqlite/sql/ack_old.sql"), "escalation_ack_age (at<?)"),
+    ] {
+        let mut statement = raw.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+        let values = vec![1; statement.parameter_count()];
+        let steps = statement.query_map(rusqlite::params_from_iter(values), |row| row.get(3)).unwrap();
+        let steps: Vec<String> = steps.map(Result::unwrap).collect();
+        assert!(steps.iter().any(|step| step.ends_with(index)), "{text}: {steps:#?}");
+        assert!(!steps.iter().any(|step| step.starts_with("SCAN")), "{text}: {steps:#?}");
+    }
+}
+
 /// R-T1: one that is over may have outlived its events.
 #[tokio::test]
 async fn events_that_went_are_no_damage() {

@@ -108,7 +108,7 @@ impl Engine {
         let death = events.iter().rposition(|event| event.event_type == "job_dead");
         for (i, event) in events.iter().enumerate() {
             // The letter that is there tells of the last death; earlier reports went with their letters.
-            tracer.tell(event, told.as_ref().filter(|_| Some(i) == death), &mut entries);
+            tracer.tell(event, told.as_ref().filter(|_| Some(i) == death), &[], &mut entries);
         }
         Ok(Some(entries))
     }
@@ -167,6 +167,7 @@ pub fn latest(entries: Vec<TraceEntry>) -> Vec<TraceEntry> {
 
 /// What every line of a trace names.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_field_names)]
 struct About {
     session_id: String,
     task_id: String,
@@ -211,27 +212,52 @@ struct Tracer {
     failures: Vec<FailureType>,
     last: Option<StoredDecision>,
     recovering: bool,
+    /// Whether an attempt runs.
+    running: bool,
+    /// Files that the attempt put back when it had failed: told after what was decided about it.
+    restored: Vec<TraceEntry>,
+    /// Whether its retries do again what was undone.
+    redoing: bool,
 }
 
 impl Tracer {
     fn new(about: About, lang: Lang, whose: Whose) -> Tracer {
-        Tracer { about, lang, whose, failures: Vec::new(), last: None, recovering: false }
+        Tracer {
+            about,
+            lang,
+            whose,
+            failures: Vec::new(),
+            last: None,
+            recovering: false,
+            running: false,
+            restored: Vec::new(),
+            redoing: false,
+        }
     }
 
-    fn tell(&mut self, event: &Event, report: Option<&EscalationReport>, entries: &mut Vec<TraceEntry>) {
+    /// Tells an event, with the report of the letter that it wrote, and the names of the subtasks that are done by then.
+    fn tell(
+        &mut self,
+        event: &Event,
+        report: Option<&EscalationReport>,
+        done: &[String],
+        entries: &mut Vec<TraceEntry>,
+    ) {
         let attempt = event.data.get("attempt").and_then(Value::as_u64);
         let attempt = attempt.and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0);
         match event.event_type.as_str() {
-            "attempt_started" => entries.extend(self.started(event, attempt)),
+            "attempt_started" => {
+                self.running = true;
+                entries.extend(self.started(event, attempt));
+            }
             "attempt_succeeded" => self.succeeded(event, attempt, entries),
-            "attempt_failed" | "job_dead" => self.failed(event, attempt, report, entries),
+            "attempt_failed" | "job_dead" => self.failed(event, attempt, report, done, entries),
             "redrive" | "manual_retry" if self.has_died() => entries.extend(self.put_back(event)),
-            "snapshot_restore" => entries.push(self.about.entry(
-                event,
-                TraceEvent::SnapshotRestore,
-                attempt,
-                fields(&event.data, SNAPSHOT_FIELDS),
-            )),
+            "snapshot_restore" => {
+                let data = fields(&event.data, SNAPSHOT_FIELDS);
+                let entry = self.about.entry(event, TraceEvent::SnapshotRestore, attempt, data);
+                if self.running { self.restored.push(entry) } else { entries.push(entry) }
+            }
             _ => {}
         }
     }
@@ -261,6 +287,8 @@ impl Tracer {
     }
 
     fn succeeded(&mut self, event: &Event, attempt: Option<u32>, entries: &mut Vec<TraceEntry>) {
+        self.running = false;
+        entries.append(&mut self.restored);
         let attempts = attempt.unwrap_or(1);
         if attempts > 1 {
             let data = json!({
@@ -270,6 +298,7 @@ impl Tracer {
             });
             entries.push(self.about.entry(event, TraceEvent::RetrySuccess, Some(attempts), data));
         }
+        entries.extend(self.redone(event, "PASS"));
         entries.extend(self.recovered(event, "PASS"));
     }
 
@@ -278,8 +307,10 @@ impl Tracer {
         event: &Event,
         attempt: Option<u32>,
         report: Option<&EscalationReport>,
+        done: &[String],
         entries: &mut Vec<TraceEntry>,
     ) {
+        self.running = false;
         let decision = event.data.get("decision").cloned().unwrap_or_default();
         let Ok(decision) = serde_json::from_value::<StoredDecision>(decision) else { return };
         let failure_type = decision.record.failure_type.unwrap_or(FailureType::EscalateRequired);
@@ -292,19 +323,24 @@ impl Tracer {
             let data = fields(&json!(record), DECISION_FIELDS);
             entries.push(self.about.entry(event, TraceEvent::RetryDecision, attempt, data));
             self.last = Some(decision);
+            self.undone(event, done, entries);
             return;
         }
-        let summary = report.map(|report| json!(report.failure_summary)).unwrap_or_else(|| {
-            json!({
-                "total_attempts": attempt,
-                "failure_types": self.failures,
-                "last_failure": {
-                    "type": failure_type,
-                    "message": event.error_info.as_ref().map(|error| &error.error_message),
-                    "timestamp": event.timestamp,
-                },
-            })
-        });
+        entries.append(&mut self.restored);
+        let summary = report.map_or_else(
+            || {
+                json!({
+                    "total_attempts": attempt,
+                    "failure_types": self.failures,
+                    "last_failure": {
+                        "type": failure_type,
+                        "message": event.error_info.as_ref().map(|error| &error.error_message),
+                        "timestamp": event.timestamp,
+                    },
+                })
+            },
+            |report| json!(report.failure_summary),
+        );
         let escalation = json!({
             // The report was written in one language; the decision is kept in both.
             "reason": {
@@ -323,8 +359,29 @@ impl Tracer {
             let about = About { subtask_id, ..self.about.clone() };
             entries.push(about.entry(event, TraceEvent::EscalateExecuted, None, told));
         }
+        entries.extend(self.redone(event, "ESCALATE"));
         entries.extend(self.recovered(event, "ESCALATE"));
         self.last = Some(decision);
+    }
+
+    /// Files were put back before the next attempt: a recovery of this subtask alone, which is over when it is.
+    fn undone(&mut self, event: &Event, done: &[String], entries: &mut Vec<TraceEntry>) {
+        if self.restored.is_empty() {
+            return;
+        }
+        if !std::mem::replace(&mut self.redoing, true) {
+            let data = json!({
+                "strategy": RecoveryStrategy::RetryFailedOnly,
+                "failed_subtasks": [self.name()],
+                "succeeded_subtasks": done,
+            });
+            entries.push(self.about.entry(event, TraceEvent::RecoveryStart, None, data));
+        }
+        entries.append(&mut self.restored);
+    }
+
+    fn redone(&mut self, event: &Event, final_status: &str) -> Option<TraceEntry> {
+        std::mem::take(&mut self.redoing).then(|| self.complete(event, final_status))
     }
 
     /// What people call it in a list of subtasks.
@@ -345,16 +402,18 @@ impl Tracer {
     }
 
     fn recovered(&mut self, event: &Event, final_status: &str) -> Option<TraceEntry> {
-        if !std::mem::take(&mut self.recovering) || self.whose == Whose::OfTask {
-            return None;
-        }
+        let recovered = std::mem::take(&mut self.recovering) && self.whose == Whose::Own;
+        recovered.then(|| self.complete(event, final_status))
+    }
+
+    fn complete(&self, event: &Event, final_status: &str) -> TraceEntry {
         let recovered = if final_status == "PASS" { vec![self.name()] } else { Vec::new() };
         let data = json!({
             "strategy": RecoveryStrategy::RetryFailedOnly,
             "recovered_subtasks": recovered,
             "final_status": final_status,
         });
-        Some(self.about.entry(event, TraceEvent::RecoveryComplete, None, data))
+        self.about.entry(event, TraceEvent::RecoveryComplete, None, data)
     }
 }
 

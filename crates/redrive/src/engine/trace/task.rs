@@ -18,6 +18,9 @@ const PAGE: u32 = 1_000;
 /// How many lines a trace has at the most: the last ones.
 const MOST: usize = 100_000;
 
+/// How many subtasks are named that are done.
+const MOST_DONE: usize = 1_000;
+
 const START_FIELDS: &[&str] = &["strategy", "failed_subtasks", "succeeded_subtasks"];
 const COMPLETE_FIELDS: &[&str] = &["strategy", "recovered_subtasks", "final_status"];
 
@@ -27,8 +30,15 @@ impl Engine {
         let Some(task) = self.store().task(id).await? else { return Ok(None) };
         let about = About { session_id: self.session_id(), task_id: id.to_string(), subtask_id: None };
         let names = names(&task, &self.plan_of(&task)?);
-        let mut teller =
-            Teller { about, lang, names, jobs: HashMap::new(), entries: Vec::new(), ended: None };
+        let mut teller = Teller {
+            about,
+            lang,
+            names,
+            jobs: HashMap::new(),
+            done: Vec::new(),
+            entries: Vec::new(),
+            ended: None,
+        };
         let mut after = EventSeq(0);
         loop {
             let filter = EventFilter {
@@ -62,6 +72,8 @@ struct Teller {
     lang: Lang,
     names: HashSet<String>,
     jobs: HashMap<JobId, Tracer>,
+    /// The subtasks that are done, in that order.
+    done: Vec<String>,
     entries: Vec<TraceEntry>,
     /// Where it was told that a person has to look, the last time.
     ended: Option<usize>,
@@ -77,7 +89,10 @@ impl Teller {
                     let about = About { subtask_id: Some(event.source.clone()), ..self.about.clone() };
                     Tracer::new(about, self.lang, Whose::OfTask)
                 });
-                tracer.tell(event, None, &mut self.entries);
+                tracer.tell(event, None, &self.done, &mut self.entries);
+                if event.event_type == "attempt_succeeded" && self.done.len() < MOST_DONE {
+                    self.done.extend(tracer.about.subtask_id.clone());
+                }
             }
             None => self.tell_own(event),
         }
