@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use redrive::engine::{Context, WorkerBuilder};
 use redrive::Fail;
+use redrive::engine::{Context, WorkerBuilder};
 use redrive_store::TaskState;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
