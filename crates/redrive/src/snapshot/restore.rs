@@ -141,9 +141,10 @@ impl Snapshots {
             ..self.clone()
         };
         // What is put back in part never reaches beyond that part.
-        let (after, scope) = match journal.own {
-            true => (self.after(&journal.snapshot_id)?, Scope::OwnChanges),
-            false => (None, Scope::Everything),
+        let (after, scope) = if journal.own {
+            (self.after(&journal.snapshot_id)?, Scope::OwnChanges)
+        } else {
+            (None, Scope::Everything)
         };
         let targets = also.plan(&manifest, after.as_ref(), scope)?;
         also.commit(&manifest, targets, scope, journal.began_at, restoring)
