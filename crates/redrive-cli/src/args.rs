@@ -2,6 +2,7 @@
 //!
 //! No text for people stands here: `help.rs` walks the finished tree and puts it in by key.
 
+mod escalation;
 mod filter;
 mod id;
 mod jobs;
@@ -10,6 +11,7 @@ mod looking;
 mod operate;
 mod policy_flags;
 mod redrive;
+mod review;
 mod simulate;
 mod tasks;
 mod value;
@@ -22,6 +24,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use redrive_policy::{Cause, Lang};
 
+pub(crate) use escalation::{EscalationsArgs, EscalationsCommand, Place as EscalationPlace, SubjectArg};
 pub(crate) use filter::BadFilter;
 pub(crate) use filter::{events as events_where, letters as letters_where};
 pub(crate) use id::{IdArg, LetterPlace};
@@ -36,6 +39,7 @@ pub(crate) use operate::{
 };
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
+pub(crate) use review::ReviewArgs;
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use tasks::{TaskCommand, TaskRunArgs};
 pub(crate) use value::{BadValue, JobRef, Since, job_ref};
@@ -134,6 +138,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<ConfigCommand>,
     },
+    Review(Box<ReviewArgs>),
     Demo(DemoArgs),
     Completions {
         #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]))]
@@ -202,6 +207,12 @@ pub(crate) enum StoredCommand {
     Store {
         #[command(subcommand)]
         command: Option<StoreCommand>,
+    },
+    Escalations {
+        #[command(flatten)]
+        list: EscalationsArgs,
+        #[command(subcommand)]
+        command: Option<EscalationsCommand>,
     },
 }
 

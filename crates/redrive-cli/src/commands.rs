@@ -18,6 +18,7 @@ mod dlq_groups;
 mod dlq_import;
 mod enqueue;
 mod escalated;
+mod escalations;
 mod events;
 mod explain;
 mod export;
@@ -41,6 +42,7 @@ mod redrive_watch;
 mod report;
 mod retry;
 mod retry_candidates;
+mod review;
 mod run;
 mod signals;
 mod status;
@@ -57,6 +59,7 @@ use redrive_policy::PolicyWarning;
 
 use crate::args::{
     Args, Command, ConfigCommand, DlqCommand, IdArg, JobRef, PolicyCommand, StoreCommand, StoredCommand,
+    SubjectArg,
 };
 use crate::settings::Form;
 use crate::text::{say, text};
@@ -116,6 +119,7 @@ pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
             Some(ConfigCommand::Check { file }) => check(file.as_deref(), stage),
             Some(ConfigCommand::Schema) => config::schema(stage),
         },
+        Some(Command::Review(args)) => review::run(*args, stage),
         Some(Command::Demo(args)) => demo::run(&args, stage),
         Some(Command::Completions { shell }) => completions::run(&shell, stage),
         Some(Command::Man { out }) => man::run(out.as_deref(), stage),
@@ -179,7 +183,10 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         }),
         StoredCommand::Trace(args) => {
             let (latest, raw) = (args.latest, args.raw);
-            each(args.id, stage, |id, stage| trace::run(id, latest, raw, stage))
+            match args.id {
+                SubjectArg::Task(task) => trace::run_task(task, latest, raw, stage),
+                SubjectArg::Other(id) => each(id, stage, |id, stage| trace::run(id, latest, raw, stage)),
+            }
         }
         StoredCommand::Purge(args) => match purge::run(&args, stage)? {
             Some(view) => shown(&view, Exit::Done, stage),
@@ -194,6 +201,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             metrics::run(&args, stage).and_then(|view| shown(&view, Exit::Done, stage))
         }
         StoredCommand::Prometheus(args) => prometheus::run(&args, stage),
+        StoredCommand::Escalations { list, command } => escalations::run(list, command, stage),
     }
 }
 

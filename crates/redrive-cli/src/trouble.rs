@@ -94,6 +94,8 @@ pub(crate) enum Trouble {
     Unwritable { path: PathBuf, source: io::Error },
     /// The runtime cannot be started.
     NoRuntime(io::Error),
+    /// A review that came to no judgment.
+    Review(Box<redrive::review::ReviewTrouble>),
     /// A filter cannot be read.
     Filter(BadFilter),
     /// Nothing is known by this id.
@@ -194,6 +196,7 @@ impl Trouble {
             | Trouble::NoDirectory
             | Trouble::TooLarge { .. }
             | Trouble::Unwritable { .. }
+            | Trouble::Review(_)
             | Trouble::NoRuntime(_) => Exit::Failed,
         }
     }
@@ -289,6 +292,7 @@ impl Trouble {
             Trouble::NoRuntime(error) => {
                 text(lang, "trouble.no-runtime", &[("error", &system_error(error, lang))])
             }
+            Trouble::Review(trouble) => text(lang, "review.no-judgment", &[("why", trouble)]),
             Trouble::Filter(bad) => filter::in_words(&bad.error.problem, lang),
             Trouble::NothingNamed { id, store } => {
                 text(lang, "trouble.nothing-named", &[("id", &secret::blanked(id)), ("store", store)])
@@ -364,6 +368,7 @@ impl Trouble {
             Trouble::NoRuntime(_) => Some(say(lang, "trouble.hint.no-runtime")),
             Trouble::Filter(bad) => Some(filter::hint(&bad.error.problem, lang)),
             Trouble::Ambiguous { .. } => Some(say(lang, "trouble.hint.ambiguous")),
+            Trouble::Review(_) => None,
             Trouble::Desk(trouble) => trouble.hint(lang),
             Trouble::Task(trouble) => Some(trouble.hint(lang)),
             Trouble::BadIdLine { .. } | Trouble::TooManyIds { .. } | Trouble::NoIds => {

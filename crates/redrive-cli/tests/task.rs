@@ -13,7 +13,7 @@ use support::stored::is_sound;
 
 /// Quick retries, in the form of 002 §7.2.
 const QUICK: &str =
-    "overrides = { backoff = { type = \"fixed\", initial_delay_ms = 20, max_delay_ms = 20 } }";
+    "overrides = { backoff = { type = \"fixed\", initial_delay_ms = 20, max_delay_ms = 20, jitter = 0 } }";
 
 fn planned(home: &Home, plan: &str) {
     fs::write(home.folder.path().join("plan.toml"), plan.replace("QUICK", QUICK)).unwrap();
@@ -212,8 +212,8 @@ command = "cat src/auth.ts >> seen; ls src >> seen; echo after > src/auth.ts; to
     });
     assert_eq!(trace[1]["data"], start);
     let restore = &trace[2]["data"];
-    assert_eq!(restore["restored_files"], json!(["auth.ts"]));
-    assert_eq!(restore["deleted_files"], json!(["temp.ts"]));
+    assert_eq!(restore["restored_files"], json!(["src/auth.ts"]));
+    assert_eq!(restore["deleted_files"], json!(["src/temp.ts"]));
     let complete =
         json!({ "strategy": "RETRY_FAILED_ONLY", "recovered_subtasks": ["edit"], "final_status": "PASS" });
     assert_eq!(trace[5]["data"], complete);

@@ -20,6 +20,8 @@ const VIEWS: &[(&str, &str)] = &[
     ("retry_candidates", "retry-candidates"),
     ("detail", "detail job_1"),
     ("trace", "trace job_1"),
+    ("escalations", "escalations"),
+    ("escalations_show", "escalations show job_1"),
     ("redrive_preview", "redrive --all --canary --dry-run"),
 ];
 

@@ -160,6 +160,9 @@ pub struct EscalationReport {
     /// Its entry in the catalogue of §8.2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fatal_error: Option<FatalError>,
+    /// The language that it was written in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lang: Option<String>,
 }
 
 const fn analysis() -> EscalationLevel {
@@ -212,8 +215,6 @@ impl Escalation<'_> {
     pub fn report(&self, settings: &EscalateSettings, lang: Lang) -> EscalationReport {
         let reason_type = ReasonType::of(self.decision);
         let description = self.decision.escalate_reason(lang).unwrap_or_default();
-        let fatal_error = self.fatal_error();
-        let recommended_actions = self.recommended_actions(reason_type, fatal_error, lang);
         let attempts: Vec<RetryAttempt> = self
             .attempts
             .iter()
@@ -221,12 +222,24 @@ impl Escalation<'_> {
             .collect();
         let last = attempts.last();
         let logs = &self.relevant_logs[self.relevant_logs.len().saturating_sub(MAX_LOG_LINES)..];
+        let fatal_error = self.fatal_error();
+        let words = Words {
+            task_id: self.task_id,
+            subtask_id: self.subtask_id,
+            task_summary: self.task_summary,
+            cause: self.decision.cause.unwrap_or(Cause::Unknown),
+            fatal_error,
+            reason_type,
+            total_attempts: attempts.len(),
+            issue: last.map_or("", |attempt| attempt.error_message.as_str()),
+            description: &description,
+        };
         EscalationReport {
             task_id: self.task_id.to_owned(),
             subtask_id: self.subtask_id.map(str::to_owned),
             escalated_at: self.escalated_at.to_owned(),
-            user_message: self.user_message(reason_type, &description, &recommended_actions, settings, lang),
-            reason: EscalationReason { reason_type, description },
+            user_message: words.message(settings, lang),
+            recommended_actions: words.actions(lang),
             failure_summary: FailureSummary {
                 total_attempts: u32::try_from(attempts.len()).unwrap_or(u32::MAX),
                 failure_types: attempts.iter().map(|attempt| attempt.failure_type).collect(),
@@ -244,9 +257,10 @@ impl Escalation<'_> {
                 relevant_logs: redact_lines(logs),
                 retry_history: attempts,
             },
-            recommended_actions,
             level: EscalationLevel::of_decision(self.decision).unwrap_or(EscalationLevel::Analysis),
             fatal_error,
+            lang: Some(lang.name().to_owned()),
+            reason: EscalationReason { reason_type, description },
         }
     }
 
@@ -261,7 +275,49 @@ impl Escalation<'_> {
         };
         FatalError::of(self.decision.cause.unwrap_or(Cause::Unknown), rule)
     }
+}
 
+impl EscalationReport {
+    /// The same for somebody who reads that language: the message and what to do are written anew where they stand in
+    /// another one. What the work is called is not part of a report.
+    pub fn in_lang(self, task_summary: &str, settings: &EscalateSettings, lang: Lang) -> EscalationReport {
+        let cause = self.debug_info.retry_history.last().map(|attempt| attempt.cause);
+        // Without an attempt nobody knows what to write.
+        let Some(cause) = cause.filter(|_| self.lang.as_deref().is_some_and(|own| own != lang.name())) else {
+            return self;
+        };
+        let words = Words {
+            task_id: &self.task_id,
+            subtask_id: self.subtask_id.as_deref(),
+            task_summary,
+            cause,
+            fatal_error: self.fatal_error,
+            reason_type: self.reason.reason_type,
+            total_attempts: usize::try_from(self.failure_summary.total_attempts).unwrap_or(usize::MAX),
+            issue: &self.failure_summary.last_failure.message,
+            description: &self.reason.description,
+        };
+        let (user_message, recommended_actions) = (words.message(settings, lang), words.actions(lang));
+        EscalationReport { user_message, recommended_actions, lang: Some(lang.name().to_owned()), ..self }
+    }
+}
+
+/// What the words of a report are made from.
+struct Words<'a> {
+    task_id: &'a str,
+    subtask_id: Option<&'a str>,
+    task_summary: &'a str,
+    cause: Cause,
+    fatal_error: Option<FatalError>,
+    reason_type: ReasonType,
+    total_attempts: usize,
+    /// What the last failure said, redacted.
+    issue: &'a str,
+    /// Stands in where it said nothing.
+    description: &'a str,
+}
+
+impl Words<'_> {
     /// The command that goes on with it, once it is mended.
     fn put_back(&self) -> String {
         if self.subtask_id.is_some() || self.task_id.starts_with("task-") {
@@ -272,17 +328,11 @@ impl Escalation<'_> {
     }
 
     /// What to do: two or three things, by the entry of the catalogue or else by the cause, then how to go on.
-    fn recommended_actions(
-        &self,
-        reason_type: ReasonType,
-        fatal_error: Option<FatalError>,
-        lang: Lang,
-    ) -> Vec<String> {
-        let cause = self.decision.cause.unwrap_or(Cause::Unknown);
+    fn actions(&self, lang: Lang) -> Vec<String> {
         let put_back = self.put_back();
         let values: [(&str, &dyn Display); 2] = [("task_id", &self.task_id), ("put_back", &put_back)];
-        let about = fatal_error.map_or_else(|| cause.name(), FatalError::key);
-        let then = match reason_type {
+        let about = self.fatal_error.map_or_else(|| self.cause.name(), FatalError::key);
+        let then = match self.reason_type {
             ReasonType::MaxRetries | ReasonType::FatalError => "actions.then.mended",
             ReasonType::HumanJudgment => "actions.then.decided",
             ReasonType::ResourceExhausted => "actions.then.room",
@@ -293,24 +343,18 @@ impl Escalation<'_> {
     }
 
     /// The message of §4.3, within its length: the parts a person needs least are shortened first.
-    fn user_message(
-        &self,
-        reason_type: ReasonType,
-        description: &str,
-        actions: &[String],
-        settings: &EscalateSettings,
-        lang: Lang,
-    ) -> String {
-        let key = match reason_type {
+    fn message(&self, settings: &EscalateSettings, lang: Lang) -> String {
+        let key = match self.reason_type {
             ReasonType::MaxRetries => "message.max-retries",
             ReasonType::FatalError => "message.fatal-error",
             ReasonType::HumanJudgment => "message.human-judgment",
             ReasonType::ResourceExhausted => "message.resource-exhausted",
         };
-        let issue = self.attempts.last().map(|attempt| one_line(&redact(&attempt.error_message)));
-        let issue = issue.filter(|issue| !issue.is_empty()).unwrap_or_else(|| description.to_owned());
+        let actions = self.actions(lang);
+        let issue = one_line(self.issue);
+        let issue = if issue.is_empty() { self.description.to_owned() } else { issue };
         // §8.2 gives some errors a sentence of their own; the raw words follow in brackets.
-        let issue = match self.fatal_error() {
+        let issue = match self.fatal_error {
             None => issue,
             Some(fatal) => {
                 format!("{} ({issue})", template(lang, &format!("catalogue.{}", fatal.key())))
@@ -332,7 +376,7 @@ impl Escalation<'_> {
                 template(lang, key),
                 &[
                     ("task_summary", &shorten(&summary, summary_room)),
-                    ("total_attempts", &self.attempts.len()),
+                    ("total_attempts", &self.total_attempts),
                     ("main_issue", &shorten(&issue, issue_room)),
                     ("error_message", &shorten(&issue, issue_room)),
                     ("judgment_reason", &shorten(&issue, issue_room)),

@@ -333,7 +333,10 @@ impl Reviewer {
         if files_show {
             return;
         }
-        if self.asks(Criterion::Q5) && (!material.files.is_empty() || !shown.says_more) {
+        // What is only a mark of something missing is judged as that.
+        let says_nothing =
+            !shown.says_more && !found.findings.iter().any(|finding| finding.what.is_incomplete());
+        if self.asks(Criterion::Q5) && (!material.files.is_empty() || says_nothing) {
             found.findings.push(Finding::new(Criterion::Q5, What::NoEvidence));
         }
         let Some((number, from, to, closes)) = shown.done.filter(|_| self.asks(Criterion::Q6)) else {

@@ -5,10 +5,13 @@
 //! tries again only for a reason that a single job does not know: a person says so, the plan says so, or what failed
 //! was blamed on something earlier, on which later work was built already.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::graph::{Graph, Stand, all};
 use crate::lang::{Lang, text};
+use crate::plan::roots::around;
 use crate::plan::{OnEscalate, Plan, RecoveryStrategy};
 
 /// Who may have a task try again.
@@ -135,7 +138,7 @@ pub struct PartialRecovery {
     pub recovered_state: Option<String>,
 }
 
-/// What the plan says is done about these failures. What a subtask says for itself beats what the plan says; of
+/// What the plan says is done about these failures; what was only blamed is not among them. What a subtask says for itself beats what the plan says; of
 /// several that say different things the most cautious one is obeyed.
 pub fn fixed_for(plan: &Plan, failed: &[u32]) -> Option<RecoveryStrategy> {
     let said = |i: &u32| plan.subtasks.get(*i as usize)?.recovery;
@@ -225,6 +228,44 @@ pub fn strategy(situation: &Situation<'_>) -> Choice {
 pub fn rollback_all(graph: &Graph, stands: &[Stand], begun: &[u64]) -> Vec<u32> {
     let started = (0_u32..).zip(stands).filter(|(_, stand)| stand.has_begun()).map(|(i, _)| i).collect();
     latest_first(graph, begun, started)
+}
+
+/// What is not undone and yet would lose its files: it began after something that is undone, and works in the same
+/// folder without depending on it. Nothing may be put back before these are over, and then only by somebody who has
+/// looked. In ascending order; `begun` is as in a [`Situation`].
+///
+/// ```
+/// use redrive_policy::strategy::entangled;
+///
+/// let src = ["src".to_owned()];
+/// assert_eq!(entangled(&[1, 3, 2], &[0], |_| &src), [1, 2]);
+/// assert!(entangled(&[1, 3, 2], &[0, 1, 2], |_| &src).is_empty());
+/// ```
+pub fn entangled<'a>(begun: &[u64], undo: &[u32], roots_of: impl Fn(u32) -> &'a [String]) -> Vec<u32> {
+    // For each folder: when the first of those that are undone began in it, and in anything inside it.
+    let mut in_it: HashMap<&str, u64> = HashMap::new();
+    let mut inside: HashMap<&str, u64> = HashMap::new();
+    let mut undone = vec![false; begun.len()];
+    for &i in undo {
+        let Some(at) = begun.get(i as usize) else { continue };
+        undone[i as usize] = true;
+        for root in roots_of(i) {
+            let first = in_it.entry(root).or_insert(*at);
+            *first = (*at).min(*first);
+            for outer in around(root) {
+                let first = inside.entry(outer).or_insert(*at);
+                *first = (*at).min(*first);
+            }
+        }
+    }
+    let loses = |i: u32, at: u64| {
+        roots_of(i).iter().any(|root| {
+            let firsts = around(root).filter_map(|outer| in_it.get(outer)).chain(inside.get(root.as_str()));
+            firsts.into_iter().any(|first| *first < at)
+        })
+    };
+    let later = (0_u32..).zip(begun).filter(|(i, at)| **at > 0 && !undone[*i as usize]);
+    later.filter(|(i, at)| loses(*i, **at)).map(|(i, _)| i).collect()
 }
 
 fn last_first(situation: &Situation<'_>, these: Vec<u32>) -> Vec<u32> {

@@ -304,3 +304,16 @@ fn fatal_errors_lead_to_their_entry() {
     assert_eq!(other.fatal_error, None);
     assert!(serde_json::to_value(&other).unwrap().get("fatal_error").is_none());
 }
+
+/// R-T8: a report that was written in one language is read in the other; in its own it stays as it was sent.
+#[test]
+fn a_report_is_read_in_either_language() {
+    let settings = EscalateSettings::default();
+    for cause in Cause::ALL {
+        let [english, japanese] = Lang::ALL.map(|lang| report(*cause, 9, "it said no", &settings, lang));
+        let read = english.clone().in_lang("ユーザー認証機能の実装", &settings, Lang::Ja);
+        assert_eq!(read.user_message, japanese.user_message, "{cause}");
+        assert_eq!(read.recommended_actions, japanese.recommended_actions, "{cause}");
+        assert_eq!(english.clone().in_lang("another name", &settings, Lang::En), english, "{cause}");
+    }
+}

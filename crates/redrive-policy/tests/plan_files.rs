@@ -8,6 +8,7 @@ use redrive_policy::plan::{
     CommandWork, HintBy, OnEscalate, Plan, Recovery, RecoveryStrategy, SnapshotPlan, Subtask, Work,
 };
 use redrive_policy::review::ReviewPlan;
+use redrive_policy::strategy::{fixed_for, with_blamed};
 use serde_json::{Value, json};
 
 fn parse(source: &str) -> Plan {
@@ -175,31 +176,26 @@ fn a_plan_survives_json() {
     assert_eq!(again, plan);
 }
 
-/// A plan as JSON text of that many subtasks; each says for itself what it depends on.
-fn long_plan(len: usize, rest: impl Fn(usize) -> Value) -> String {
-    let subtasks = (0..len).map(|i| {
-        let mut subtask = json!({"id": format!("s{i}"), "command": ["true"]});
-        for (key, value) in rest(i).as_object().into_iter().flatten() {
-            subtask[key] = value.clone();
-        }
-        subtask
-    });
-    json!({"subtasks": subtasks.collect::<Vec<_>>()}).to_string()
+/// A plan as JSON text of that many subtasks; each says for itself what else it has.
+fn long_plan(len: usize, rest: impl Fn(usize) -> String) -> String {
+    let subtasks: Vec<String> =
+        (0..len).map(|i| format!(r#"{{"id":"s{i}","command":["true"]{}}}"#, rest(i))).collect();
+    format!(r#"{{"subtasks":[{}]}}"#, subtasks.join(","))
 }
 
 /// R-T1: a chain of a hundred thousand is a plan like any other, its blames from one end to the other included.
 #[test]
 fn a_very_deep_chain_is_no_trouble() {
     let chain = |i: usize| match i {
-        0 => json!({}),
-        99_999 => json!({"depends_on": ["s99998"], "blames": "s0"}),
-        _ => json!({"depends_on": format!("s{}", i - 1)}),
+        0 => String::new(),
+        99_999 => r#","depends_on":["s99998"],"blames":"s0""#.to_owned(),
+        _ => format!(r#","depends_on":"s{}""#, i - 1),
     };
     let (plan, _) = Plan::parse(&long_plan(100_000, chain), Format::Json, "p").unwrap();
     let graph = Graph::of(&plan).unwrap();
     assert_eq!(graph.level(99_999), 99_999);
     assert_eq!(graph.upstream([99_999]).len(), 99_999);
-    let round = |i: usize| if i == 0 { json!({"depends_on": "s99999"}) } else { chain(i) };
+    let round = |i: usize| if i == 0 { r#","depends_on":"s99999""#.to_owned() } else { chain(i) };
     let error = Plan::parse(&long_plan(100_000, round), Format::Json, "p").unwrap_err();
     assert_eq!(error.problems.len(), 1);
     assert!(error.to_string().contains("s0 → s99999 → s99998"), "{error}");
@@ -211,13 +207,14 @@ fn a_very_deep_chain_is_no_trouble() {
 #[test]
 fn a_large_plan_is_read() {
     let wide = |i: usize| {
-        let needs: Vec<String> =
-            (1..=5).filter_map(|k| i.checked_sub(k * 37 + i % 11)).map(|j| format!("s{j}")).collect();
+        let needs = (1..=5).filter_map(|k| i.checked_sub(k * 37 + i % 11)).map(|j| format!("\"s{j}\""));
+        let needs: Vec<String> = needs.collect();
         match needs.first() {
             Some(first) => {
-                json!({"depends_on": needs, "blames": first, "snapshot": ["src", format!("gen/{i}")]})
+                let all = needs.join(",");
+                format!(r#","depends_on":[{all}],"blames":{first},"snapshot":["src","gen/{i}"]"#)
             }
-            None => json!({"snapshot": "src"}),
+            None => r#","snapshot":"src""#.to_owned(),
         }
     };
     let source = long_plan(10_000, wide);
@@ -228,6 +225,26 @@ fn a_large_plan_is_read() {
     let source = source.replace("\"depends_on\":[\"s", "\"depends_on\":[\"x");
     let error = Plan::parse(&source, Format::Json, "p").unwrap_err();
     assert!(error.problems.len() > 9_000);
+}
+
+/// R-T2: what failed takes what it blames with it, and the most cautious word on its recovery is obeyed; what was blamed
+/// has no word in it.
+#[test]
+fn blames_and_fixed_strategies_are_found() {
+    let plan = parse(
+        "recovery.strategy = 'ESCALATE'\n\
+         [[subtasks]]\nid = 'a'\ncommand = 'x'\nrecovery = 'PARTIAL_COMMIT'\n\
+         [[subtasks]]\nid = 'b'\ncommand = 'x'\ndepends_on = 'a'\nblames = 'a'\nrecovery = 'RETRY_FAILED_ONLY'\n\
+         [[subtasks]]\nid = 'c'\ncommand = 'x'\ndepends_on = 'b'\nblames = ['b', 'a']\nrecovery = 'ROLLBACK_AND_RETRY'\n\
+         [[subtasks]]\nid = 'd'\ncommand = 'x'\n",
+    );
+    assert_eq!(with_blamed(&plan, &[2, 3]), [0, 1, 2, 3]);
+    assert_eq!(with_blamed(&plan, &[1]), [0, 1]);
+    assert!(with_blamed(&plan, &[]).is_empty());
+    assert_eq!(fixed_for(&plan, &[1]), Some(RecoveryStrategy::RetryFailedOnly));
+    assert_eq!(fixed_for(&plan, &[1, 2]), Some(RecoveryStrategy::RollbackAndRetry));
+    assert_eq!(fixed_for(&plan, &[0, 1, 2, 3]), Some(RecoveryStrategy::PartialCommit));
+    assert_eq!(fixed_for(&plan, &[3]), Some(RecoveryStrategy::Escalate));
 }
 
 const GUIDE: &str = include_str!("../../../docs/tasks.md");

@@ -207,6 +207,29 @@ fn what_no_program_can_be_given_is_refused() {
     check(r#"{"handler": "x", "payload": {"a": 1, "a": 2}}"#, "subtasks[0].payload.a: a is given twice");
 }
 
+/// R-T6: what an attempt is told quotes somebody's output, and never becomes a part of a script.
+#[test]
+fn a_hint_is_no_part_of_a_script() {
+    check(
+        "[[subtasks]]\ncommand = 'llm write it. {hint}'",
+        "2:1: subtasks[0].command: the shell would read what {hint} stands for as a part of its script, and run it; \
+         allowed: \"$REDRIVE_HINT\" in a script; {hint} in a list of arguments, or in stdin",
+    );
+    for script in ["['bash', '-lc', 'echo {hint}']", "['/usr/bin/zsh', '-e', '-c', '{hint}', 'x']"] {
+        let error = refused(&format!("[[subtasks]]\ncommand = {script}"), Format::Toml).to_string();
+        assert!(error.contains("run it") && error.lines().count() == 1, "{error}");
+    }
+    for fine in [
+        "['llm', '-c', '{hint}']",
+        "['sh', '-c', 'echo \"$1\"', 'x', '{hint}']",
+        "'echo \"$REDRIVE_HINT\"'",
+        "['sh', 'script.sh', '{hint}']",
+    ] {
+        let source = format!("[[subtasks]]\ncommand = {fine}\nstdin = '{{hint}}'");
+        assert!(Plan::parse(&source, Format::Toml, "p").is_ok(), "{fine}");
+    }
+}
+
 /// R-P8: overrides are checked by the code that reads those of any task, and blamed where they stand.
 #[test]
 fn bad_overrides_are_refused_where_they_stand() {

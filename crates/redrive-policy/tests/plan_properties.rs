@@ -4,7 +4,7 @@ mod schema_checker;
 
 use proptest::prelude::*;
 use redrive_policy::graph::Graph;
-use redrive_policy::plan::Plan;
+use redrive_policy::plan::{Plan, conflicts};
 use redrive_policy::{Format, Lang, ProblemKind};
 use schema_checker::{accepts, make, toml_file};
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ fn is_beyond_a_schema(kind: &ProblemKind) -> bool {
             | ProblemKind::TooSmall { .. }
             | ProblemKind::TooMany { .. }
             | ProblemKind::Empty
+            | ProblemKind::HintInScript
     )
 }
 
@@ -41,8 +42,15 @@ fn small_plan() -> impl Strategy<Value = Value> {
     })
 }
 
+/// Roots for nine subtasks; most have none, so that a single pair can be all there is to find.
+fn few_roots() -> impl Strategy<Value = Vec<Vec<&'static str>>> {
+    let some = prop::sample::subsequence(vec!["a", "a/b", "a/c", "ab", "d", "."], 1..3);
+    prop::collection::vec((some, 0..3), 9)
+        .prop_map(|all| all.into_iter().map(|(roots, coin)| if coin == 0 { roots } else { vec![] }).collect())
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     /// R-T1: no text makes the parser panic, whatever is cut out of a plan or put into it.
     #[test]
@@ -60,6 +68,53 @@ proptest! {
             match Plan::parse(&text, format, "f") {
                 Ok((plan, _)) => prop_assert!(Graph::of(&plan).is_ok()),
                 Err(error) => prop_assert!(Lang::ALL.iter().all(|lang| !error.describe(*lang).is_empty())),
+            }
+        }
+    }
+
+    /// R-T2, R-T3: a look at every pair finds the same strangers that are blamed, and the same need for a word about files.
+    #[test]
+    fn strangers_and_shared_files_are_found(
+        edges in prop::collection::vec((0u32..9, 0u32..9), 0..16),
+        roots in few_roots(),
+        blames in prop_oneof![Just(Vec::new()), prop::collection::vec((0u32..9, 0u32..9), 0..6)],
+    ) {
+        let of = |list: &[(u32, u32)], i: u32| -> Vec<String> {
+            let own = list.iter().filter(|(from, _)| *from == i);
+            let mut named: Vec<String> = own.map(|(_, to)| format!("s{to}")).collect();
+            named.sort();
+            named.dedup();
+            named
+        };
+        let edges: Vec<(u32, u32)> =
+            edges.into_iter().filter(|(a, b)| a != b).map(|(a, b)| (a.max(b), a.min(b))).collect();
+        let graph = Graph::new(9, edges.iter().copied()).unwrap();
+        let subtasks: Vec<Value> = (0..9_u32)
+            .map(|i| {
+                let roots = &roots[i as usize];
+                let snapshot = if roots.is_empty() { json!(false) } else { json!(roots) };
+                json!({"id": format!("s{i}"), "command": "x", "depends_on": of(&edges, i), "blames": of(&blames, i),
+                       "snapshot": snapshot})
+            })
+            .collect();
+        let strangers: std::collections::BTreeSet<(u32, u32)> =
+            blames.iter().copied().filter(|(a, b)| !graph.upstream([*a]).contains(b)).collect();
+        let file = json!({"subtasks": subtasks}).to_string();
+        match Plan::parse(&file, Format::Json, "f") {
+            Err(error) => prop_assert_eq!(error.problems.len(), strangers.len(), "{}", error),
+            Ok((plan, warnings)) => {
+                prop_assert!(strangers.is_empty());
+                let roots = |i: u32| plan.subtasks[i as usize].snapshot.as_ref().map_or(&[][..], |own| &own.roots);
+                let apart = |a: u32, b: u32| !graph.upstream([a]).contains(&b) && !graph.upstream([b]).contains(&a);
+                let pairs = (0..9_u32).flat_map(|a| (0..a).map(move |b| (a, b)));
+                let shared = pairs.filter(|(a, b)| apart(*a, *b) && conflicts(roots(*a), roots(*b)));
+                let shared: Vec<[String; 2]> = shared.map(|(a, b)| [b, a].map(|i| format!("s{i}"))).collect();
+                prop_assert_eq!(warnings.len(), usize::from(!shared.is_empty()), "{:?}", shared);
+                if let Some(ProblemKind::SharedFiles { both, .. }) = warnings.first().map(|warning| &warning.kind) {
+                    let mut both = (**both).clone();
+                    both.sort();
+                    prop_assert!(shared.contains(&both));
+                }
             }
         }
     }

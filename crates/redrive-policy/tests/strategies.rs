@@ -8,8 +8,10 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use redrive_policy::Lang;
 use redrive_policy::graph::{Front, Graph, Stand};
-use redrive_policy::plan::{OnEscalate, RecoveryStrategy};
-use redrive_policy::strategy::{Choice, MayRetry, PartialRecovery, Situation, Why, rollback_all, strategy};
+use redrive_policy::plan::{OnEscalate, RecoveryStrategy, conflicts};
+use redrive_policy::strategy::{
+    Choice, MayRetry, PartialRecovery, Situation, Why, entangled, rollback_all, strategy,
+};
 
 use RecoveryStrategy::{Escalate, PartialCommit, RetryFailedOnly, RollbackAndRetry};
 
@@ -396,6 +398,27 @@ proptest! {
                 prop_assert!(!stand.has_begun() || needs.all(|stand| stand == Stand::Succeeded));
             }
         }
+    }
+}
+
+proptest! {
+    /// R-T2: work that stays and would lose its files is found by a look at every pair, too.
+    #[test]
+    fn entangled_work_is_found(
+        subtasks in prop::collection::vec((0u64..20, prop::sample::subsequence(vec!["a", "a/b", "a/c", "ab", "."], 0..2), any::<bool>()), 0..8),
+    ) {
+        let begun: Vec<u64> = subtasks.iter().map(|(at, ..)| *at).collect();
+        let roots: Vec<Vec<String>> =
+            subtasks.iter().map(|(_, roots, _)| roots.iter().map(|root| (*root).to_owned()).collect()).collect();
+        let (undo, stay): (Vec<u32>, Vec<u32>) = (0..).take(subtasks.len()).partition(|i| subtasks[*i as usize].2);
+        let loses = |i: &u32| {
+            let at = begun[*i as usize];
+            let earlier = |other: &&u32| begun[**other as usize] < at;
+            let mut earlier = undo.iter().filter(earlier);
+            at > 0 && earlier.any(|other| conflicts(&roots[*i as usize], &roots[*other as usize]))
+        };
+        let expected: Vec<u32> = stay.into_iter().filter(loses).collect();
+        prop_assert_eq!(entangled(&begun, &undo, |i| &roots[i as usize]), expected);
     }
 }
 

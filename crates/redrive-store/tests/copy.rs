@@ -14,9 +14,9 @@ use given::{Hand, SECOND, at, cancelled, job, released, retry, success, wants};
 use redrive_policy::Cause;
 use redrive_store::{
     Copied, CopyEnd, CopyOptions, CopyOutcome, CopyStep, Edited, EventSeq, GroupQuery, GroupState,
-    ImportedEvent, JobId, KeyRing, LeaseRequest, MetricsQuery, NewEvent, NewJob, NewRun, Postgres,
-    PostgresOptions, Redriven, RunState, RunStep, Scrap, Sqlite, SqliteOptions, Store, StoreError, Takes,
-    Timestamp, Trouble, WorkerId, copy_store,
+    ImportedEvent, JobId, KeyRing, LeaseRequest, MetricsQuery, NewEvent, NewJob, NewRun, NewTask, Postgres,
+    PostgresOptions, Redriven, RunState, RunStep, Scrap, Sqlite, SqliteOptions, Store, StoreError,
+    SubtaskState, Takes, TaskEnd, TaskState, TaskStep, Timestamp, Trouble, WorkerId, copy_store,
 };
 use redrive_testing::Shared;
 
@@ -104,6 +104,7 @@ async fn fill(store: &dyn Store) -> Vec<JobId> {
     let scrap = Scrap { origin: "log".to_owned(), line: 3, why: "no JSON".to_owned(), text: vec![0, 200] };
     assert_eq!(store.import(at(7), vec![imported], vec![scrap]).await.unwrap(), 1);
     mend(store, worker, ids[5]).await;
+    plan(store).await;
     ids
 }
 
@@ -134,6 +135,39 @@ async fn mend(store: &dyn Store, worker: WorkerId, letter: JobId) {
     store.takes(worker, takes).await.unwrap();
 }
 
+fn a_task() -> NewTask {
+    NewTask {
+        name: "a task".to_owned(),
+        place: Some("a place".to_owned()),
+        plan: serde_json::json!({ "input": "a\0b" }),
+        subtasks: 4,
+        progress: serde_json::json!({ "round": 0 }),
+    }
+}
+
+/// A task that goes on, and one that somebody was told of and has seen.
+async fn plan(store: &dyn Store) {
+    for is_over in [false, true] {
+        let task = store.start_task(at(9), a_task()).await.unwrap();
+        let begin = vec![(0, job("subtask")), (2, job("subtask"))];
+        let mark = vec![(1, SubtaskState::Skipped)];
+        let first =
+            TaskStep { task, version: 1, begin, mark, progress: None, end: None, events: vec![told("step")] };
+        store.advance_task(at(9), first).await.unwrap().expect("the first step");
+        let report = Some(serde_json::json!({ "level": 3 }));
+        let end = TaskEnd { state: TaskState::Escalated, why: "stuck".to_owned(), report };
+        let (mark, progress) = (vec![(0, SubtaskState::Failed)], Some(serde_json::json!(1)));
+        let (begin, events, end) = (Vec::new(), Vec::new(), is_over.then_some(end));
+        let second = TaskStep { task, version: 2, begin, mark, progress, end, events };
+        store.advance_task(at(10), second).await.unwrap().expect("the second step");
+        if is_over {
+            store.acknowledge(at(11), task.to_string(), Some("seen".to_owned())).await.unwrap();
+        } else {
+            assert!(store.hold_task(at(11), task, 7, SECOND).await.unwrap().is_some());
+        }
+    }
+}
+
 /// What cannot be kept in another database as it is: a NUL becomes the sign for one.
 fn without_nul(text: &str) -> String {
     text.replace("\\u0000", "␀").replace("\\0", "␀")
@@ -155,12 +189,19 @@ async fn seen(store: &dyn Store) -> String {
     for record in &records {
         mended.push(format!("{:#?}", store.payload_versions(record.id).await.unwrap()));
     }
+    let tasks = store.tasks(false, None, 10).await.unwrap();
+    assert_eq!(tasks.len(), 2);
+    for task in &tasks {
+        mended.push(format!("{:#?}", store.subtasks(task.id).await.unwrap()));
+        mended.push(format!("{:#?}", store.begun(task.id).await.unwrap()));
+        mended.push(format!("{:#?}", store.acknowledged(vec![task.id.to_string()]).await.unwrap()));
+    }
     let query = MetricsQuery { to_hour: i64::MAX, by_hour: true, by_queue: true, ..MetricsQuery::default() };
     let metrics = store.metrics(query).await.unwrap();
     assert!(!groups.is_empty() && !runs.is_empty() && metrics.len() > 5, "next to nothing was mended");
     without_nul(&format!(
         "{status:#?} {events:#?} {records:#?} {letters} {asides:#?} {workers:#?} {groups:#?} {queues:#?} {runs:#?} \
-         {mended:#?} {metrics:#?}"
+         {mended:#?} {metrics:#?} {tasks:#?}"
     ))
 }
 
@@ -205,6 +246,10 @@ async fn moves_whole(from: &CopyEnd, to: &CopyEnd) {
         copy.redrive(at(9), vec![ids[4], ids[5]], "redriven").await.unwrap(),
         [Redriven::Duplicate { of: fresh }, Redriven::Ready]
     );
+    let next = copy.start_task(at(9), a_task()).await.unwrap();
+    let tasks = copy.tasks(false, Some("a place"), 10).await.unwrap();
+    assert_eq!((tasks.len(), tasks[0].id), (3, next));
+    copy.acknowledge(at(9), next.to_string(), None).await.unwrap();
     let noted = copy.append(at(9), vec![told("after")]).await.unwrap()[0].0;
     assert!(noted > last);
     let worker = hand.worker().await;

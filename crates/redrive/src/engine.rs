@@ -62,7 +62,7 @@ pub use context::Context;
 pub use dead_letter::{BadLine, Discard, JobSettings, LetterLine, LettersImported, Work};
 pub use enqueue::JobBuilder;
 pub use error::{EngineError, RuleProblem};
-pub use escalation::Escalated;
+pub use escalation::{Escalated, EscalationId, EscalationItem, EscalationPage, EscalationPlace};
 pub use events::{Emit, EmitWithRetry, ImportOptions, Imported};
 #[cfg(feature = "exec")]
 pub use exec::CommandExecutor;

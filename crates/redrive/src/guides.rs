@@ -18,6 +18,11 @@ struct Retry;
 #[doc = include_str!("../../../docs/jobs.md")]
 struct Jobs;
 
+/// Snapshots of files.
+#[cfg(all(feature = "snapshot", target_os = "linux"))]
+#[doc = include_str!("../../../docs/snapshots.md")]
+struct Snapshots;
+
 /// Encryption at rest.
 #[cfg(feature = "engine")]
 #[doc = include_str!("../../../docs/encryption.md")]

@@ -81,24 +81,24 @@ pub struct Reviewed<'a> {
 /// ```
 pub async fn review_output(
     plan: &ReviewPlan,
-    reviewed: Reviewed<'_>,
+    work: Reviewed<'_>,
     around: &Surroundings,
 ) -> Result<Judgment, ReviewTrouble> {
     let reviewer = plan.reviewer()?;
     let mut material = Material {
-        output: reviewed.output,
-        total_bytes: reviewed.total_bytes,
-        name: reviewed.name,
-        changed_files: reviewed.changed_files,
+        output: work.output,
+        total_bytes: work.total_bytes,
+        name: work.name,
+        changed_files: work.changed_files,
         ..Material::default()
     };
-    let files = look_up(plan, reviewer.claims(&material), reviewed.cwd).await?;
+    let files = look_up(plan, reviewer.claims(&material), work.cwd).await?;
     material.files = &files;
     let judgment = reviewer.review(&material);
     if !judgment.passed() {
         return Ok(judgment);
     }
-    let checks = run_checks(plan, reviewed.cwd, around).await?;
+    let checks = run_checks(plan, work.cwd, around).await?;
     if checks.iter().all(|run| run.ok) {
         return Ok(judgment);
     }
@@ -131,7 +131,7 @@ async fn look_up(plan: &ReviewPlan, claims: Vec<Claim>, cwd: &Path) -> Result<Ve
 }
 
 /// Runs the commands of Q7 to Q9, in this order, up to the first that fails.
-async fn run_checks(
+pub async fn run_checks(
     plan: &ReviewPlan,
     cwd: &Path,
     around: &Surroundings,

@@ -14,6 +14,7 @@ mod beneath;
 mod compare;
 mod create;
 mod error;
+mod fault;
 mod id;
 mod ignore;
 mod journal;
@@ -36,6 +37,7 @@ use place::{Part, Place};
 
 pub use compare::{Difference, DifferenceKind};
 pub use error::{Conflict, ConflictKind, SnapshotError};
+pub use fault::Fault;
 pub use id::SnapshotId;
 pub use prune::Pruned;
 pub use recover::{Recovered, RecoveredOutcome};

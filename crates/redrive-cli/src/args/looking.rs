@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use redrive_store::filter::{EventField, Filter, LetterField};
 
-use super::id::{self, IdArg, LetterPlace};
+use super::escalation::{self, SubjectArg};
+use super::id::{self, LetterPlace};
 use super::{filter, value};
 
 #[derive(Debug, clap::Args)]
@@ -30,8 +31,8 @@ pub(crate) struct CandidatesArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TraceArgs {
-    #[arg(value_name = "ID", value_parser = id::id)]
-    pub(crate) id: IdArg,
+    #[arg(value_name = "ID", value_parser = escalation::subject)]
+    pub(crate) id: SubjectArg,
     #[arg(long)]
     pub(crate) latest: bool,
     #[arg(long)]

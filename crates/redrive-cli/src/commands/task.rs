@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use redrive::current_umask;
 use redrive::engine::{Engine, TaskRequest};
-use redrive_policy::Format;
 use redrive_policy::plan::Plan;
+use redrive_policy::{EscalateSettings, Format};
 use redrive_store::{Task, TaskId, TaskState, Timestamp};
 
 use super::opened::{self, Opened};
@@ -88,7 +88,7 @@ fn start(args: &TaskRunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
         render::show(&TaskChangedView::new(id, TaskState::Running), stage)?;
         return Ok(Exit::Done);
     }
-    watched(&opened, &engine, id, stage)
+    watched(&opened, &engine, id, config.escalate, stage)
 }
 
 fn resume(which: &OsStr, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
@@ -102,11 +102,17 @@ fn resume(which: &OsStr, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
         return Ok(Exit::Done);
     }
     opened.runtime.block_on(engine.resume_task(task.id))?;
-    watched(&opened, &engine, task.id, stage)
+    watched(&opened, &engine, task.id, config.escalate, stage)
 }
 
 /// Moves a task on until it is over, and tells how it ended.
-fn watched(opened: &Opened, engine: &Engine, id: TaskId, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+fn watched(
+    opened: &Opened,
+    engine: &Engine,
+    id: TaskId,
+    escalate: EscalateSettings,
+    stage: &mut Stage<'_>,
+) -> Result<Exit, Trouble> {
     let ended = opened.runtime.block_on(watch::run(engine, id, stage));
     let exit = match ended {
         Ok(Some(signal)) => {
@@ -114,7 +120,7 @@ fn watched(opened: &Opened, engine: &Engine, id: TaskId, stage: &mut Stage<'_>) 
             stage.talk.narrate(&line);
             Ok(Exit::Command(u8::try_from(128 + signal).unwrap_or(1)))
         }
-        Ok(None) => end(opened, engine, id, stage),
+        Ok(None) => end(opened, engine, id, escalate, stage),
         Err(trouble) => {
             stage.talk.note(&text(stage.settings.lang, "task.stored", &[("id", &id)]));
             Err(trouble)
@@ -126,9 +132,15 @@ fn watched(opened: &Opened, engine: &Engine, id: TaskId, stage: &mut Stage<'_>) 
 }
 
 /// The last words, and the exit code.
-fn end(opened: &Opened, engine: &Engine, id: TaskId, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+fn end(
+    opened: &Opened,
+    engine: &Engine,
+    id: TaskId,
+    escalate: EscalateSettings,
+    stage: &mut Stage<'_>,
+) -> Result<Exit, Trouble> {
     let view = view(opened, engine, id)?;
-    watch::last_words(&view, stage);
+    watch::last_words(&view, escalate, stage);
     let exit = match view.state {
         TaskState::Succeeded => Exit::Done,
         TaskState::Partial => Exit::Partly,

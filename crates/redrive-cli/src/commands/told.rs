@@ -87,7 +87,11 @@ impl Failed {
 
     /// What it was found to be, and by which rule.
     pub(super) fn cause(&self, lang: Lang) -> String {
-        cause_by(self.cause, &self.rule, lang)
+        match self.error_type.as_str() {
+            // A review has said by which criterion.
+            "Review" => self.cause.to_string(),
+            _ => cause_by(self.cause, &self.rule, lang),
+        }
     }
 
     /// All that it said, redacted.

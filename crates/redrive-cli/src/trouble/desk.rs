@@ -14,6 +14,10 @@ use crate::text::{say, text};
 pub(crate) enum DeskTrouble {
     /// No such queue.
     NoQueue { queue: String, store: String },
+    /// No such task.
+    NoTask { id: String, store: String },
+    /// Nothing that waits for a person has this id.
+    NoEscalation { id: String, store: String },
     /// No editor is named, and there is no usual one.
     NoEditor,
     /// What names the editor is no command.
@@ -45,7 +49,9 @@ pub(crate) enum DeskTrouble {
 impl DeskTrouble {
     pub(super) fn exit(&self) -> Exit {
         match self {
-            DeskTrouble::NoQueue { .. } => Exit::Nothing,
+            DeskTrouble::NoQueue { .. } | DeskTrouble::NoTask { .. } | DeskTrouble::NoEscalation { .. } => {
+                Exit::Nothing
+            }
             DeskTrouble::BadPath { .. }
             | DeskTrouble::NotJsonToSet { .. }
             | DeskTrouble::BadForKind { .. } => Exit::Usage,
@@ -77,6 +83,9 @@ impl DeskTrouble {
         let key = format!("trouble.desk.{}", self.key());
         match self {
             DeskTrouble::NoQueue { queue, store } => text(lang, &key, &[("queue", queue), ("store", store)]),
+            DeskTrouble::NoTask { id, store } | DeskTrouble::NoEscalation { id, store } => {
+                text(lang, &key, &[("id", id), ("store", store)])
+            }
             DeskTrouble::BadEditor { written } => text(lang, &key, &[("editor", written)]),
             DeskTrouble::NoSuchEditor { editor, source } => {
                 text(lang, &key, &[("editor", editor), ("error", &system_error(source, lang))])
@@ -116,6 +125,8 @@ impl DeskTrouble {
     const fn key(&self) -> &'static str {
         match self {
             DeskTrouble::NoQueue { .. } => "no-queue",
+            DeskTrouble::NoTask { .. } => "no-task",
+            DeskTrouble::NoEscalation { .. } => "no-escalation",
             DeskTrouble::NoEditor => "no-editor",
             DeskTrouble::BadEditor { .. } => "bad-editor",
             DeskTrouble::NoSuchEditor { .. } => "no-such-editor",

@@ -1,4 +1,4 @@
-//! A job's trace, a line per entry: `[time] EVENT[iteration]: detail`.
+//! The trace of a job or a task, a line per entry: `[time] EVENT[iteration]: detail`, with the subtask before the colon.
 
 use redrive::engine::{TraceEntry, TraceEvent};
 use serde::Serialize;
@@ -10,6 +10,8 @@ use crate::escape::{beginning, cut, escape, width};
 
 /// What a line shows of the detail.
 const DETAIL_CHARS: usize = 100;
+/// What a line shows of a subtask's name.
+const SUBTASK_COLUMNS: usize = 24;
 
 /// JSON: `redrive/trace.v1`. `--raw` writes the entries alone, one per line.
 #[derive(Debug, Serialize)]
@@ -35,7 +37,7 @@ impl TraceView {
         let total_iterations = entries.iter().filter_map(|entry| entry.iteration_index).max().unwrap_or(0);
         let ended = entries.iter().rev().find_map(|entry| match entry.event {
             TraceEvent::RetrySuccess => Some("PASS"),
-            TraceEvent::EscalateDecision => Some("ESCALATE"),
+            TraceEvent::EscalateDecision | TraceEvent::EscalateExecuted => Some("ESCALATE"),
             TraceEvent::RetryDecision => Some("RETRY"),
             _ => None,
         });
@@ -56,6 +58,12 @@ impl Page for TraceView {
             let iteration = entry.iteration_index.map(|index| format!("[{index}]")).unwrap_or_default();
             let at = format!("[{}] ", precise(entry.timestamp));
             let what = format!("{}{iteration}", entry.event.name());
+            // Of a job's own trace everybody knows what it is about.
+            let subtask = entry.subtask_id.as_ref().filter(|_| entry.task_id == self.task_id);
+            let what = match subtask {
+                Some(subtask) => format!("{what} {}", cut(&escape(subtask), SUBTASK_COLUMNS)),
+                None => what,
+            };
             let detail = format!(": {}", beginning(&detail(entry), DETAIL_CHARS));
             let detail = match self.columns {
                 Some(columns) => {

@@ -105,7 +105,7 @@ const SUBTASK: Table = Table {
                 Shape::Raw { min_chars: 1, max_chars: 100_000 },
                 Shape::List { of: &TEXT_OF_PROGRAM, min_len: 1 },
             ]),
-            "The program and its arguments, or one text for the shell; {hint} is what the last attempt taught.",
+            "The program and its arguments, or one text for the shell; {hint} in arguments is what the last attempt taught.",
         ),
         Field::optional(
             "stdin",

@@ -183,6 +183,8 @@ pub enum ProblemKind {
         /// Who is blamed.
         blamed: String,
     },
+    /// A hint that would become a part of a script, and run as one.
+    HintInScript,
     /// Odd: two subtasks that could run at a time put back the same files.
     SharedFiles {
         /// Where both are at work.
@@ -297,6 +299,8 @@ pub enum Expected {
     NoCircle,
     /// Something that the subtask depends on.
     Dependency,
+    /// The hint as a variable, or as an argument of its own.
+    HintApart,
     /// Files of one's own, or a dependency between the two.
     OwnFiles,
     /// One of these names.

@@ -86,16 +86,30 @@ fn read_work(node: &Node, path: &Path<'_>, notes: &mut Notes) -> Work {
             Expected::Raw { min_chars: 1, max_chars: 4_096 },
         );
     }
+    let argv = node.get("command").map(read_review::command).unwrap_or_default();
+    if let Some(command) = node.get("command").filter(|_| is_script_with_hint(&argv)) {
+        notes.wrong.add(command.at, &path.field("command"), ProblemKind::HintInScript, Expected::HintApart);
+    }
     let variables = node.get("env").map(Node::fields).unwrap_or_default();
     let env: BTreeMap<String, String> =
         variables.iter().filter_map(|(name, value)| Some((name.clone(), value.text()?.to_owned()))).collect();
     Work::Command(CommandWork {
-        argv: node.get("command").map(read_review::command).unwrap_or_default(),
+        argv,
         cwd: node.get("cwd").and_then(Node::text).map(str::to_owned),
         env,
         stdin: node.get("stdin").and_then(Node::text).map(str::to_owned),
         hint: named(node, "hint").unwrap_or(HintBy::Env),
     })
+}
+
+/// Whether a shell is given a script in which `{hint}` stands. What an attempt is told quotes the output of the one before,
+/// and nobody's output may end up as commands.
+fn is_script_with_hint(argv: &[String]) -> bool {
+    const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "busybox"];
+    let program = argv.first().and_then(|program| program.rsplit('/').next()).unwrap_or_default();
+    let takes_script = |flag: &String| flag.starts_with('-') && !flag.starts_with("--") && flag.contains('c');
+    let script = argv.iter().position(takes_script).and_then(|flag| argv.get(flag + 1));
+    SHELLS.contains(&program) && script.is_some_and(|script| script.contains("{hint}"))
 }
 
 /// In the form of an http job's payload: headers are a list of pairs there.

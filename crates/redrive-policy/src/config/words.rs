@@ -64,6 +64,7 @@ impl Problem {
             P::WaitsForItself { id } => say("waits-for-itself", &[("id", id)]),
             P::Circle { names } => say("circle", &[("names", &way_round(lang, names))]),
             P::BlamesStranger { id, blamed } => say("blames-stranger", &[("id", id), ("blamed", blamed)]),
+            P::HintInScript => say("hint-in-script", &[]),
             P::SharedFiles { root, both } => {
                 let [first, second] = &**both;
                 say("shared-files", &[("root", root), ("first", first), ("second", second)])
@@ -126,6 +127,7 @@ impl Expected {
             E::NoCircle => say("no-circle", &[]),
             E::Dependency => say("dependency", &[]),
             E::OwnFiles => say("own-files", &[]),
+            E::HintApart => say("hint-apart", &[]),
             E::OneOf(names) | E::OtherSubtask(names) => join(lang, "or", names),
             E::Fields(fields) => say("fields", &[("fields", &join(lang, "and", fields))]),
             E::Keys(key) => say("keys", &[("key", &key.describe(lang))]),
@@ -250,6 +252,7 @@ mod tests {
             ProblemKind::Circle { names: names() },
             ProblemKind::Circle { names: vec![name(); 1_000] },
             ProblemKind::BlamesStranger { id: name(), blamed: name() },
+            ProblemKind::HintInScript,
             ProblemKind::SharedFiles { root: name(), both: Box::new([name(), name()]) },
         ];
         let types = [
@@ -285,6 +288,7 @@ mod tests {
             Expected::NoCircle,
             Expected::Dependency,
             Expected::OwnFiles,
+            Expected::HintApart,
             Expected::OneOf(names()),
             Expected::Fields(names()),
             Expected::Keys(Box::new(Expected::Bool)),
@@ -302,10 +306,12 @@ mod tests {
             for kind in kinds.iter().cloned().chain(types.into_iter().flat_map(given)) {
                 let problem = Problem { path: name(), kind, expected: Expected::Once, place: None };
                 let line = problem.describe(lang);
+                // A hint is the one thing that is written with braces.
+                let line = line.replace("{hint}", "");
                 assert!(!line.contains("config.") && !line.contains(['{', '}']), "{line}");
             }
             for expected in &expected {
-                let words = expected.describe(lang);
+                let words = expected.describe(lang).replace("{hint}", "");
                 assert!(
                     !words.is_empty() && !words.contains("config.") && !words.contains(['{', '}']),
                     "{words}"

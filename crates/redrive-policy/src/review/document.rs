@@ -121,7 +121,7 @@ pub(super) fn read_document(text: &str, reader: &mut dyn Reader) {
     }
     // Ticks without a name at the very end close a block that somebody quoted, rather than open one.
     if let Some(fence) = open
-        && (fence.has_content || fence.lexer.language().name != "")
+        && (fence.has_content || !fence.lexer.language().name.is_empty())
     {
         reader.block(fence.end(true));
     }

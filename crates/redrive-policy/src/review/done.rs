@@ -19,7 +19,7 @@ static DONE: LazyLock<Regex> = LazyLock::new(|| {
         |(?:実装|作業|作成|修正|対応|タスク|開発|移行|更新|設定|処理|変更|追加|すべて|全て|全部)(?:が|は|も|の|を)?\s*(?:[^。、\s]{0,10}\s*)?(?:すべて|全て|無事(?:に)?|正常に)?\s*(?:完了(?:しました|です|いたしました|致しました|しています)|終了(?:です|しました)|終わりました|完成しました)
         |(?:^|[。！\s])(?:完了しました|完了です|完了いたしました|終わりました|できました|完成しました|作業は終了です|作業終了です)
         |実装完了
-        |^\W*(?:all\s+)?done\s*[.!]?\W*$|^\W*(?:all\s+)?(?:finished|complete|completed)\s*[.!]\W*$
+        |^\W*(?:all\s+)?done\s*[.!]\W*$|^\W*(?:(?-i:Done|DONE)|all\s+done)\W*$|^\W*(?:all\s+)?(?:finished|complete|completed)\s*[.!]\W*$
         |(?:^|[.!]\s+|\W{2})this\ (?:completes|concludes|finishes)\b
         |\b(?:the\ |this\ |your\ )?(?:implementation|task|work|feature|refactoring|migration|job|project|request|fix|changes?|everything)\s+(?:is|are|has\ been|have\ been)\s+(?:now\s+|all\s+)?(?:\w+ly\s+)?(?:complete|completed|done|finished|implemented|in\ place)\b
         |\b(?:implementation|task|work|migration|refactoring)\s+(?:complete|completed|finished)\b
@@ -31,7 +31,7 @@ static DONE: LazyLock<Regex> = LazyLock::new(|| {
 /// That was all: the end of something longer, or of nothing.
 static CLOSED: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r"(?i)(?:^|[。！.\s])以上(?:です|となります|になります|で(?:完了|終了|終わり)(?:です)?)?[。！]?\s*$|\bthat(?:'s|’s| is) (?:all|it)\b\s*[.!]?\s*$|(?:^|[.!]\s+)that(?:'s|’s| is) all\b",
+        r"(?i)(?:^|[。！])\s*以上(?:です|となります|になります|で(?:完了|終了|終わり)(?:です)?)?[。！]?\s*$|\bthat(?:'s|’s| is) (?:all|it)\b\s*[.!]?\s*$|(?:^|[.!]\s+)that(?:'s|’s| is) all\b",
     )
 });
 /// Not done, not yet, or asked.
@@ -51,7 +51,7 @@ static PROGRAM: LazyLock<Regex> = LazyLock::new(|| {
 /// Words around the work, not the work.
 static POLITE: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r"(?ix)^(?:ok|okay|sure|yes|certainly|of\ course|absolutely|great|perfect|understood|alright|got\ it|no\ problem|thanks?(?:\ you)?|hello|hi|there\ you\ go|here\ you\ go|success(?:ful(?:ly)?)?|
+        r"(?ix)^(?:ok|okay|sure|yes|certainly|of\ course|absolutely|great|perfect|understood|alright|got\ it|no\ problem|thanks?(?:\ you)?|hello|hi|there\ you\ go|here\ you\ go|success(?:ful(?:ly)?)?|(?:all\ )?(?:done|finished|completed?)|
             let\ me\ know\ .{0,80}|feel\ free\ .{0,80}|i\ hope\ .{0,60}|hope\ .{0,40}|happy\ to\ help.{0,30}|is\ there\ anything\ .{0,60}|if\ you\ (?:have|need)\ .{0,80}|
             the\ (?:requested\ )?(?:task|work|changes?|request|feature)\ .{0,30}(?:completed|done|finished|made|implemented).{0,20}|i(?:'ve|’ve|\ have)\ (?:made|completed|finished|done|implemented)\ (?:all\ )?(?:the\ |your\ )?(?:requested\ |necessary\ )?(?:changes?|tasks?|work|request|it|everything|feature)|
             はい|了解(?:です|しました|いたしました)?|承知(?:しました|いたしました)|わかりました|分かりました|かしこまりました|お疲れ様.{0,8}|よろしくお願い.{0,12}|ありがとうございま.{0,4}|問題ありません|他に.{0,30}|何か.{0,40}|ご(?:確認|不明).{0,30}|ok(?:です)?|以上(?:です)?|.{0,12}(?:完了|終了|完成)(?:です|しました|いたしました)|.{0,8}(?:終わりました|できました))$",
@@ -69,6 +69,8 @@ pub(super) struct Shown {
     pub(super) says_more: bool,
     /// How much prose there is besides.
     pub(super) prose_bytes: usize,
+    /// The line before was one of prose: what follows may be the rest of its sentence.
+    in_paragraph: bool,
 }
 
 impl Shown {
@@ -92,8 +94,11 @@ impl Shown {
         }
         let text = line.text;
         if text.trim().is_empty() {
+            self.in_paragraph = false;
             return;
         }
+        let goes_on =
+            std::mem::replace(&mut self.in_paragraph, true) && text.trim().starts_with(char::is_lowercase);
         let is_program = PROGRAM.is_match(text);
         self.work |= is_program;
         let found = if self.done.is_some_and(|(.., closes)| !closes) || is_program || text.len() > MAX_LINE {
@@ -111,7 +116,8 @@ impl Shown {
             let sentence = sentence_around(text, found.start(), found.end());
             // The sentence alone, and what directly follows: "完了しましたら".
             let tail = &text[found.start()..text.floor_char_boundary((found.end() + 24).min(text.len()))];
-            if !NOT_DONE.is_match(sentence)
+            if !goes_on
+                && !NOT_DONE.is_match(sentence)
                 && !NOT_DONE.is_match(tail)
                 && !within(&quoted(), found.start())
                 && !is_allowed(text)

@@ -12,13 +12,11 @@ use super::patterns::regex;
 /// What no sentence and no statement ends with.
 static DANGLING_PROSE: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r"(?:[,、(（「『\[{]|(?:\S+\s+){2,}\S*[^\s:]:|[^\s：]{3,}：|\S+(?:\s+\S+){3,}\s+(?:the|a|an|and|or|of|which|whose|because|including|such as))\s*$",
+        r"(?:[,、（「『\[{]|[^:;=]\(|(?:\S+\s+){2,}\S*[^\s:]:|[^\s：]{3,}：|\S+(?:\s+\S+){3,}\s+(?:the|a|an|and|or|of|which|whose|because|therefore|thus|although|whereas|including|such as))\s*$",
     )
 });
 static DANGLING_CODE: LazyLock<Regex> = LazyLock::new(|| {
-    regex(
-        r"(?:[,(\[{=+|&?]|&&|\|\||->|=>|\b(?:return|function|const|let|import|from|new|and|or|not|in|class|def|fn|func))\s*$",
-    )
+    regex(r"(?:[,(\[{=|]|[^+]\+|&&|->|=>|\b(?:function|const|let|import|class|def|fn|func|and|or|not))\s*$")
 });
 /// A patch, or words about where to put what is shown.
 static FRAGMENT: LazyLock<Regex> = LazyLock::new(|| {
@@ -62,7 +60,7 @@ pub(super) fn prose(text: &str) -> Option<(u32, usize, usize)> {
     // A prompt, a key of a file, a heading with nothing below it.
     let is_short = trimmed.ends_with([':', '：'])
         && (line.starts_with([' ', '\t', '#', '|', '>'])
-            || line.contains("=")
+            || line.contains('=')
             || before == ["", ""] && trimmed.len() < 20);
     (!is_table && !is_short).then(|| {
         let from = trimmed.char_indices().next_back().map_or(0, |(at, _)| at);

@@ -3,7 +3,7 @@
 use crate::cause::Cause;
 use crate::failure::Details;
 use crate::lang::{Lang, text};
-use crate::review::{Criterion, Finding};
+use crate::review::{CheckRun, Criterion, Finding};
 
 /// How many findings the next attempt is told; the rest is counted.
 pub const TOLD: usize = 10;
@@ -88,6 +88,12 @@ impl Judgment {
             previous_judgment: Some(format!("REJECT ({})", names.join(", "))),
             ..Details::default()
         }
+    }
+
+    /// What failed commands alone come to.
+    pub fn of_checks(checks: &[CheckRun]) -> Judgment {
+        let findings = checks.iter().filter(|run| !run.ok).map(CheckRun::finding).collect();
+        Judgment { findings, ..Judgment::default() }
     }
 
     pub(super) fn of(findings: Vec<Finding>, more: usize, claimed: usize, output: &str) -> Judgment {

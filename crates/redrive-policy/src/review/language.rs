@@ -4,6 +4,8 @@
 //! not described well enough to be sure of is not judged, since a false alarm rejects good work.
 
 /// A language as a fence or a file's name tells it.
+// Each is a trait of its own; together they are no state.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Language {
     pub(super) name: &'static str,
@@ -232,10 +234,13 @@ static KNOWN: &[Language] = &[
         ..C
     },
     Language { name: "go", tags: &["go", "golang"], quotes: &[line("\""), verbatim("`", "`")], ..C },
+    Language { name: "java", tags: &["java"], quotes: &[lines("\"\"\""), line("\"")], ..C },
     Language {
-        name: "java",
-        tags: &["java", "groovy", "gradle"],
-        quotes: &[lines("\"\"\""), line("\"")],
+        name: "groovy",
+        tags: &["groovy", "gradle"],
+        quotes: &[lines("\"\"\""), lines("'''"), line("\""), line("'")],
+        apostrophe: Apostrophe::Plain,
+        regex: true,
         ..C
     },
     Language {

@@ -81,6 +81,8 @@ const MAX_DEPTH: usize = 10_000;
 const HOLE: u8 = b'$';
 /// A line with so many quotes that never end is not looked through for another's end.
 const MAX_DEAD_ENDS: u32 = 64;
+/// How deep `#if` is followed.
+const MAX_BRANCHES: usize = 200;
 
 /// Reads one block of a language.
 pub(super) struct Lexer {
@@ -92,6 +94,8 @@ pub(super) struct Lexer {
     /// A prompt was seen, so it is what a terminal showed.
     is_session: bool,
     looks_like_code: bool,
+    /// What was open where each `#if` began: its branches are alternatives, of which the last one counts.
+    branches: Vec<Vec<Bracket>>,
 }
 
 impl Lexer {
@@ -104,6 +108,7 @@ impl Lexer {
             since: 0,
             is_session: false,
             looks_like_code: false,
+            branches: Vec::new(),
         }
     }
 
@@ -121,6 +126,9 @@ impl Lexer {
             let end = text.trim_end();
             self.looks_like_code |=
                 end.ends_with([';', '{', '}']) || end.contains(" = ") || end.ends_with("):");
+        }
+        if matches!(self.language.name, "c" | "cpp" | "csharp") && self.state == State::Code {
+            self.branch(trimmed);
         }
         let bytes = text.as_bytes();
         let mut line = LineReader { text, bytes, at: 0, began: 0, only_blanks: true, dead_ends: 0, pieces };
@@ -176,6 +184,19 @@ impl Lexer {
         ended
     }
 
+    fn branch(&mut self, line: &str) {
+        let Some(directive) = line.strip_prefix('#').map(str::trim_start) else { return };
+        if directive.starts_with("if") && self.branches.len() < MAX_BRANCHES {
+            self.branches.push(self.open.clone());
+        } else if directive.starts_with("el") {
+            if let Some(before) = self.branches.last() {
+                self.open.clone_from(before);
+            }
+        } else if directive.starts_with("endif") {
+            self.branches.pop();
+        }
+    }
+
     fn code(&mut self, line: &mut LineReader<'_>, number: u32) {
         let language = self.language;
         let rest = &line.text[line.at..];
@@ -214,16 +235,13 @@ impl Lexer {
             }
             b'\\' if language.backslash => line.skip_chars(2),
             b'/' if language.regex && line.dead_ends < MAX_DEAD_ENDS && line.value_may_stand_here() => {
-                match regex_length(rest) {
-                    Some(length) => {
-                        line.start_piece(Kind::Code);
-                        line.skip_to(line.at + length);
-                        line.end_piece(Kind::Text);
-                    }
-                    None => {
-                        line.dead_ends += 1;
-                        line.skip_to(line.at + 1);
-                    }
+                if let Some(length) = regex_length(rest) {
+                    line.start_piece(Kind::Code);
+                    line.skip_to(line.at + length);
+                    line.end_piece(Kind::Text);
+                } else {
+                    line.dead_ends += 1;
+                    line.skip_to(line.at + 1);
                 }
             }
             b'<' if language.heredoc && rest.starts_with("<<") => match heredoc_end(rest) {
@@ -234,6 +252,12 @@ impl Lexer {
                 }
                 None => line.skip_to(line.at + 2),
             },
+            // Of a shell only the braces of functions and groups are counted: the rest is quoted in too many ways.
+            b'$' if language.name == "shell" && rest.starts_with("${") => {
+                let end = rest.bytes().position(|byte| byte == b'}').unwrap_or(1);
+                line.skip_to(line.at + end + 1);
+            }
+            b'(' | b'[' | b')' | b']' if language.name == "shell" => line.skip_to(line.at + 1),
             b'(' | b'[' | b'{' => {
                 if self.open.len() < MAX_DEPTH {
                     self.open.push(Bracket { shape: byte, line: number, at: line.at });
@@ -276,6 +300,13 @@ impl Lexer {
     fn open_quote(&mut self, line: &mut LineReader<'_>, quote: &Quote, number: u32) {
         let begins = line.at;
         let inside = begins + quote.open.len();
+        // A lifetime, or an apostrophe, in a block that does not say what it is.
+        if self.language.name.is_empty()
+            && quote.open == "'"
+            && line.before().ends_with(|c: char| c.is_alphanumeric() || matches!(c, '<' | '&'))
+        {
+            return line.skip_to(inside);
+        }
         if !quote.multiline {
             // It ends on its line, or it is none.
             let rest = if line.dead_ends < MAX_DEAD_ENDS { &line.text[inside..] } else { "" };
@@ -432,10 +463,9 @@ impl LineReader<'_> {
     fn may_begin_comment(&self, leader: &str) -> bool {
         let before = self.before().chars().next_back();
         match (leader, before) {
-            (_, None) => true,
             ("//", Some(before)) => before != ':',
             ("%", Some(before)) => before != '\\',
-            ("#" | "# ", Some(before)) => before.is_whitespace() || ";,)]}".contains(before),
+            ("#" | "# ", Some(before)) => before.is_whitespace() || ";,)".contains(before),
             _ => true,
         }
     }

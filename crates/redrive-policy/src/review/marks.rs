@@ -15,13 +15,18 @@ use super::patterns::regex;
 static MARK: LazyLock<Regex> = LazyLock::new(|| regex(r"(?i)(?-u:\b)(?:todo|fixme|tbd|hack|xxx)(?-u:\b)"));
 
 /// What is said to be gone, looked for or refused is not left to be done.
-static GONE_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
+static NONE_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?ix)
         \b(?:no|zero|0|without|free\ (?:of|from)|never|neither|nor|not|any|none\ of\ the|don't|doesn't|avoid\w*|
            search\w*|grep\w*|scan\w*|look\w*|check\w*|reject\w*|detect\w*|flag\w*|forbid\w*|find\w*|warn\w*|ignor\w*)
-           \b[^.:;。]{0,60}$
-        |\b(?:all|every|each|remaining|old|last|existing|resolv\w+|remov\w+|clear\w+|clean\w+|eliminat\w+|address\w+|replac\w+|
+           \b[^.:;。]{0,60}$",
+    )
+});
+static GONE_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"(?ix)
+        \b(?:all|every|each|remaining|old|last|existing|resolv\w+|remov\w+|clear\w+|clean\w+|eliminat\w+|address\w+|replac\w+|
            delet\w+|complet\w+|fixed|implemented|finish\w+|got\ rid\ of|dropp?\w+)
            \b[^.,:;。、]{0,40}$",
     )
@@ -130,8 +135,8 @@ fn is_mark(line: &Line<'_>, piece: Piece, at: usize, word: &str, is_quoted: bool
 fn is_gone(before: &str, after: &str) -> bool {
     let near = &before[before.ceil_char_boundary(before.len().saturating_sub(120))..];
     let far = &after[..after.floor_char_boundary(200)];
-    let whole = |text: &str| STILL.is_match(text);
-    (GONE_BEFORE.is_match(near) || GONE_AFTER.is_match(far)) && !whole(far)
+    NONE_BEFORE.is_match(near)
+        || ((GONE_BEFORE.is_match(near) || GONE_AFTER.is_match(far)) && !STILL.is_match(far))
 }
 
 /// `TODO:`, `TODO(ada)`, `todo!`, `TODO - …`: somebody left it for later.
@@ -148,7 +153,7 @@ fn is_part_of_a_name(before: &str, after: &str) -> bool {
     let last = before.chars().next_back();
     let mut ahead = after.chars();
     let (next, then) = (ahead.next(), ahead.next());
-    let joins = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric());
+    let joins = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     matches!(last, Some('.' | '/' | '\\' | '@' | '$' | '&' | '?' | '-' | '%'))
         || (matches!(next, Some('-' | '.' | '/' | '\\' | '=' | '@')) && joins(then))
         || (last == Some(':') && before.ends_with("::"))
@@ -158,8 +163,12 @@ fn is_part_of_a_name(before: &str, after: &str) -> bool {
 /// `case TODO:`, `TODO = 1`, `[TODO, DONE]`: a name that code gives.
 fn is_identifier(before: &str, after: &str) -> bool {
     let before = before.trim_end();
-    let after = after.trim_start();
     let last_word = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    if after.starts_with('(') {
+        // Kotlin's `TODO("…")` is a call that fails; where it is declared it is a name.
+        return matches!(last_word, "fn" | "fun" | "func" | "def" | "function" | "class" | "define");
+    }
+    let after = after.trim_start();
     before.ends_with(['(', ',', '[', '=', '<', '>', '|', '&', '!', '{', '+'])
         || after.starts_with(['=', ',', ')', ';', ']', '}', '.', '<', '>', '|', '&', '?', '{'])
         || matches!(

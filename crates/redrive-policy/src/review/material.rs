@@ -145,7 +145,7 @@ pub(super) fn encoding(output: &[u8], cut_by_us: bool) -> Option<Finding> {
     if error.error_len().is_none() {
         return (!cut_by_us).then(|| Finding::new(Criterion::Q4, What::BrokenCharacter));
     }
-    let line = output[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+    let line = output[..at].split(|byte| *byte == b'\n').count();
     let mut finding = Finding::new(Criterion::Q4, What::NotText);
     finding.line = u32::try_from(line).ok();
     Some(finding)

@@ -13,7 +13,7 @@ use super::language::Language;
 use super::lexer::{Kind, Piece};
 use super::patterns::regex;
 
-static ELLIPSIS: LazyLock<Regex> = LazyLock::new(|| regex(r"\.{3,}|[…‥⋯⋮]+"));
+static ELLIPSIS: LazyLock<Regex> = LazyLock::new(|| regex(r"\.{3,}|[…‥⋯⋮]{1,3}"));
 
 /// What a comment says when it stands for what is missing. It is the whole of the comment, give or take an ellipsis.
 static COMMENT: LazyLock<Regex> = LazyLock::new(|| {
@@ -30,19 +30,27 @@ static COMMENT: LazyLock<Regex> = LazyLock::new(|| {
         |(?:your|actual|real|the)?\ ?(?:code|logic|implementation|content)\ (?:goes|would\ go|comes|would\ be)?\ ?here
         |(?:add|insert|put|place|write|implement|include)\ (?:your|the|more|other|any|remaining|actual|additional|rest\ of\ the)\ (?:\w+\ ){0,4}(?:here|below|as\ needed)
         |(?:similarly|likewise|same|repeat|do\ the\ same|and\ similar(?:ly)?)\ (?:for|with|goes\ for)\ (?:the\ |all\ |all\ the\ )?(?:others?|rest|remaining|other)\b.{0,40}
-        |(?:to\ be\ )?continued?(?:\ (?:here|below|in\ .{1,30}))?|continues(?:\ .{1,20})?
+        |(?:to\ be\ )?continued(?:\ (?:here|below|in\ .{1,30}))?|continues(?:\ .{1,20})?
         )$",
     )
 });
 /// `// remaining` stands for what is missing, unless it is about a quantity.
-static REMAINING: LazyLock<Regex> = LazyLock::new(|| regex(r"(?i)^(?:the )?remaining\b"));
+static REMAINING: LazyLock<Regex> = LazyLock::new(|| regex(r"(?i)^remaining\b"));
 static QUANTITY: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?i)\b(?:is|are|was|has|have|will|must|should|in|of|to|per|after|before|until|by|from|time|bytes?|budget|seconds?|ms|minutes|days|capacity|quota|balance|retries|attempts|count|amount|number|space|length|size|lives|tokens|credits|stock|width|height|duration|buffer|payload|arguments|args)\b|=",
     )
 });
 static OMITS: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"(?i)\b(?:omitted|similar(?:ly)?|the same|unchanged|as before|go(?:es)? here|here|follow|below)\b")
+    regex(
+        r"(?i)\b(?:omitted|similar(?:ly)?|the same|unchanged|as before|go(?:es)? here|here|follow|below|others?|rest|more|etc)\b",
+    )
+});
+
+static GOES_ON: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"(?i)^(?:and (?:then|do|wait|finally|if|when)|or|otherwise|but|then|so that|when|if|which|because|unless|until|where|to|for|with)\b",
+    )
 });
 
 /// What says so wherever it is said.
@@ -54,7 +62,7 @@ static SAID: LazyLock<Regex> = LazyLock::new(|| {
         |\b(?:omit|omitting|skip|skipping|leave\ out|left\ out)\b[^.]{0,60}\bfor\ (?:the\ sake\ of\ )?brevity\b
         |\b(?:rest|remainder)\ of\ (?:the\ |your\ |this\ )?(?:\w+\ ){0,2}(?:code|file|function|class|method|implementation|component|logic|module|script|document|config(?:uration)?|template|page|styles?|tests?|program|query|contents?)(?:'s\ \w+)?
             \ (?:\(?(?:is|are|remains?|stays?|will\ be|would\ be)\ )?(?:\w+ly\ )?(?:unchanged|the\ same|omitted|similar|identical|as\ (?:before|is)|here|goes\ here|continues|follows?\ the\ same)
-        |[(\[<]\s*(?:unchanged|omitted|snip(?:ped)?|(?:the\ )?same\ as\ (?:before|above)|(?:code|output|content|contents|lines|remaining\ \w+|rest|rest\ of\ .{1,30})\ (?:is\ |are\ )?(?:omitted|snipped|elided|unchanged|not\ shown))\s*[)\]>]
+        |[(\[<]\s*(?:omitted|snip(?:ped)?|(?:the\ )?same\ as\ (?:before|above)|(?:code|output|content|contents|lines|remaining\ \w+|rest|rest\ of\ .{1,30})\ (?:is\ |are\ )?(?:omitted|snipped|elided|unchanged|not\ shown))\s*[)\]>]
         |\b(?:to\ be\ continued|continued?\ (?:this\ )?in\ (?:the\ |my\ |a\ )?(?:next|following|separate|another)\ (?:message|response|part|reply|answer|output|turn|comment))\b
         |\b(?:and|plus)\ (?:\d+|many|several)\ more\ (?:similar\ )?(?:lines|functions|methods|cases|tests|rows|entries|files)\ (?:omitted|like\ this|not\ shown)\b
         |(?:残り|以降|以下|後|他|ほか|その他|それ以外|中間|途中)(?:の(?:コード|実装|部分|処理|関数|メソッド|行|内容|ファイル|項目|テスト|フィールド|ケース|箇所|もの))?(?:は|も|を|、)?\s*(?:全て|すべて|元の|既存の?|上記と|前回と|以前と|先ほどと)?\s*(?:コードと)?(?:省略(?:します|しました|しています|する|いたします|済み)?(?:[。)）\]】…]|$|\s)|同様(?:です|に(?:続|実装|記述|なり|繰)|の(?:実装|処理|パターン|形)|で(?:す|ある)|[。)）\]】…]|$)|同じ(?:です|で(?:す|ある)|[。)）\]】…]|$)|変更(?:なし|ありません|はありません)|そのまま(?:です|[。)）\]】…]|$))
@@ -81,7 +89,8 @@ static COMMENT_JA: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 static ETC_AT_END: LazyLock<Regex> = LazyLock::new(|| regex(r"(?i)(?-u:\b)etc\.$"));
-static ETC: LazyLock<Regex> = LazyLock::new(|| regex(r"(?i)^etc\b"));
+static ETC: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"(?i)^\s*(?:/{2,}|/\*+|#+|--|;+|%+|<!--)?\s*etc(?:[.\s]|$)"));
 static LINE: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?i)^(?:and so (?:on|forth)|(?:the )?same as (?:before|above)|unchanged|omitted|snip|続く|つづく|以下略|省略|中略|後略|以下省略|(?:the )?rest (?:is )?(?:unchanged|omitted|the same))[.。]?$",
@@ -106,12 +115,16 @@ pub(super) fn find(line: &Line<'_>, quoted: &[(usize, usize)]) -> Option<(usize,
     };
     let ellipses = ELLIPSIS.find_iter(text).take(MAX_LOOKED_AT).map(|found| (found.start(), found.end()));
     for (from, to) in ellipses {
+        if to - from > LONGEST && text[from..].starts_with('.') {
+            // A rule across the page, or the dots of a dump.
+            continue;
+        }
         let piece = line.pieces.iter().find(|piece| piece.from <= from && from < piece.to);
         let is_left_out = !within(quoted, from)
             && !is_followed_by_a_word(text, from, to)
             && piece.is_some_and(|piece| match (piece.kind, language) {
                 (Kind::Text, _) => false,
-                (Kind::Comment, _) => in_comment(text, *piece, from, to),
+                (Kind::Comment, _) => in_comment(text, *piece, from, to, body),
                 (Kind::Code, Some(language)) => in_code(text, from, to, language, body),
                 (Kind::Prose | Kind::Code, _) => in_prose(text, from, to),
             });
@@ -124,6 +137,8 @@ pub(super) fn find(line: &Line<'_>, quoted: &[(usize, usize)]) -> Option<(usize,
 
 /// More of them in one line are not told apart.
 const MAX_LOOKED_AT: usize = 64;
+/// More dots than this are drawn, not written.
+const LONGEST: usize = 6;
 
 /// `...args`, `…/path`, `1...10`: what follows belongs to it.
 fn is_followed_by_a_word(text: &str, from: usize, to: usize) -> bool {
@@ -136,26 +151,47 @@ fn is_followed_by_a_word(text: &str, from: usize, to: usize) -> bool {
     }) || text[..from].ends_with(['/', '\\'])
 }
 
-fn in_comment(text: &str, piece: Piece, from: usize, to: usize) -> bool {
+fn in_comment(text: &str, piece: Piece, from: usize, to: usize, body: &str) -> bool {
+    let comment = text[piece.from..piece.to].trim_start();
     let before = text[piece.from..from].trim_end();
     let after = text[to..piece.to].trim_start();
-    // f(...), [FILE ...], <x> ...: a call or a usage, told in few words.
-    let in_brackets = after.starts_with([')', ']', '>']) && !is_alone(before, after);
-    let is_call = text[piece.from..from].ends_with(['(', '['])
-        && before[..before.len() - 1].ends_with(|c: char| c.is_alphanumeric() || "_]>!`".contains(c));
-    let is_usage = before.ends_with([']', '>']) || last_word_is_a_placeholder(before);
-    let is_range =
-        before.ends_with(|c: char| c.is_ascii_digit()) && after.starts_with(|c: char| c.is_ascii_digit());
-    // A sentence goes on after it.
-    let goes_on =
-        text[piece.from..from].ends_with(char::is_alphanumeric) && after.starts_with(char::is_alphanumeric);
-    !(in_brackets && (is_call || before.contains('[') || is_usage) || is_usage || is_range || goes_on)
+    let says = |text: &str| text.chars().any(char::is_alphanumeric);
+    // Documentation shows examples, and an example may be short.
+    let is_documentation = comment.starts_with("///") || comment.starts_with("//!");
+    if is_documentation || (is_session(body) && !says(before)) {
+        return false;
+    }
+    // A sentence or a series goes on after it: "a ... b", "1, 2, ..., n".
+    if says(before) && (after.starts_with(',') || after.starts_with(char::is_alphanumeric)) {
+        return false;
+    }
+    // "... and then": the rest of a sentence that began above.
+    if !says(before) && GOES_ON.is_match(after) {
+        return false;
+    }
+    // f(x, ...), [a, b, ...], [FILE ...]: a call, a list or a usage, told in few words.
+    if after.starts_with([')', ']', '}', '>', ',']) {
+        let open = before.rfind(['(', '[', '{', '<']);
+        let is_call = open
+            .is_some_and(|at| before[..at].ends_with(|c: char| c.is_alphanumeric() || "_])>!`$".contains(c)));
+        if is_call || open.is_some_and(|at| says(&before[at..])) {
+            return false;
+        }
+    }
+    // Behind code that is there it is punctuation, unless it stands apart.
+    if !piece.first
+        && says(before)
+        && !text[..from].ends_with(char::is_whitespace)
+        && !OMITS.is_match(comment)
+    {
+        return false;
+    }
+    !before.ends_with([']', '>']) && !last_word_is_a_placeholder(before)
 }
 
-/// Nothing else is said than the ellipsis in its brackets.
-fn is_alone(before: &str, after: &str) -> bool {
-    let rest = |text: &str| text.chars().any(char::is_alphanumeric);
-    !rest(before) && !rest(after)
+fn is_about_what_is_missing(says: &str) -> bool {
+    let is_short = says.split_whitespace().count() <= 5;
+    OMITS.is_match(says) || (is_short && !QUANTITY.is_match(says))
 }
 
 /// `FILE...`: what may be given several times.
@@ -195,14 +231,14 @@ fn in_code(text: &str, from: usize, to: usize, language: &Language, body: &str) 
     let in_data = language.name == "json" && (before.ends_with([',', ':', '[', '{']) || before.is_empty());
     let takes_no_dots = matches!(language.name, "javascript" | "rust" | "java" | "kotlin" | "csharp");
     let is_argument = takes_no_dots
-        && ((before.ends_with(['(', '[']) && after.starts_with([')', ']']))
+        && ((before.ends_with('(') && after.starts_with(')'))
             || (before.ends_with(',') && after.starts_with([')', ']', '}']) && !body.contains("extern ")));
     in_braces || is_value || in_data || is_argument
 }
 
 /// Whether it shows an interpreter at work, whose second lines begin with dots.
 fn is_session(body: &str) -> bool {
-    body.trim_start().starts_with(">>>") || body.contains("\n>>>")
+    body.contains(">>> ")
 }
 
 fn in_prose(text: &str, from: usize, to: usize) -> bool {
@@ -258,11 +294,9 @@ fn phrase(line: &Line<'_>, quoted: &[(usize, usize)]) -> Option<(usize, usize)> 
         let stands_for_it = match piece.kind {
             Kind::Comment => {
                 COMMENT.is_match(says)
-                    || ETC.is_match(says)
+                    || ETC.is_match(part)
                     || COMMENT_JA.is_match(says)
-                    || (piece.first
-                        && REMAINING.is_match(says)
-                        && (OMITS.is_match(says) || !QUANTITY.is_match(says)))
+                    || (piece.first && REMAINING.is_match(says) && is_about_what_is_missing(says))
             }
             _ => stands_alone,
         };

@@ -141,6 +141,8 @@ pub(super) enum Of {
 }
 
 /// Reads one text for a reviewer.
+// What was asked and what was seen so far, each on its own.
+#[allow(clippy::struct_excessive_bools)]
 pub(super) struct Scan<'a> {
     reviewer: &'a Reviewer,
     of: Of,

@@ -158,6 +158,20 @@ pub(crate) static TABLES: &[Table] = &[
         name: "payload_version",
         columns: columns!(Int { id job_id version at } Text { edited_by } Bytes { payload }),
     },
+    Table {
+        name: "task",
+        columns: columns!(
+            Int { id created_at } Text { name place }
+            Int { subtasks waiting started succeeded failed skipped cancelled } Text { progress } Int { state }
+            Text { why report } Int { version held_by held_until ended_at event }
+        ),
+    },
+    Table { name: "task_plan", columns: columns!(Int { task_id } Text { plan }) },
+    Table {
+        name: "subtask",
+        columns: columns!(Int { task_id number state job_id rounds started_at ended_at }),
+    },
+    Table { name: "escalation_ack", columns: columns!(Int { id } Text { subject } Int { at } Text { note }) },
     Table { name: "hour_count", columns: columns!(Int { hour } Lane { lane_id } Int { what n }) },
     Table { name: "ended", columns: columns!(Int { job_id event }) },
     Table {

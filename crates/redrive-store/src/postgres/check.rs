@@ -29,6 +29,7 @@ const INVARIANTS: &[(&str, &str)] = &[
     ("groups count their letters", sql!("check_groups")),
     ("a letter is whole", sql!("check_letter_parts")),
     ("what was mended belongs to something", sql!("check_mended")),
+    ("tasks count their subtasks", sql!("check_tasks")),
     ("sequences are ahead of everything", sql!("check_sequences")),
 ];
 /// The most that is told about one invariant.

@@ -25,6 +25,8 @@ use crate::time::whole_millis;
 
 /// How many rows are fetched at once, of small ones and of those that hold whatever people put into them.
 const FEW: usize = 50;
+/// Of those that hold plans, which may be as large as many others together.
+const FEWEST: usize = 4;
 const MANY: usize = 2_000;
 
 /// What every transaction writes to.
@@ -301,7 +303,12 @@ impl End for PostgresEnd {
         };
         self.say(&format!("DECLARE copied NO SCROLL CURSOR FOR {from}"))?;
         let is_large = table.columns.iter().any(|column| column.kind == Kind::Bytes) || table.name == "event";
-        let fetch = format!("FETCH {} FROM copied", if is_large { FEW } else { MANY });
+        let most = match table.name {
+            "task" | "task_plan" => FEWEST,
+            _ if is_large => FEW,
+            _ => MANY,
+        };
+        let fetch = format!("FETCH {most} FROM copied");
         loop {
             let mut chunk = self.wait(async {
                 let rows = self.line.all_of(&fetch, args![]).await?;

@@ -25,8 +25,19 @@ struct Table {
     cells: &'static [Cell],
 }
 
+impl Table {
+    /// The most rows that one statement reads. Plans may be as large as many others together.
+    fn stretch(&self) -> i64 {
+        if self.cells.iter().any(|cell| matches!(cell, Cell::TaskPlan | Cell::TaskProgress)) {
+            4
+        } else {
+            200
+        }
+    }
+}
+
 /// New ones go at the end: a rotation under way has kept the number of its table.
-static TABLES: [Table; 9] = [
+static TABLES: [Table; 12] = [
     Table {
         list: sql!("job_sealed"),
         update: sql!("job_reseal"),
@@ -56,12 +67,17 @@ static TABLES: [Table; 9] = [
         update: sql!("payload_version_reseal"),
         cells: &[Cell::VersionPayload],
     },
+    Table {
+        list: sql!("task_sealed"),
+        update: sql!("task_reseal"),
+        cells: &[Cell::TaskProgress, Cell::TaskWhy, Cell::TaskReport],
+    },
+    Table { list: sql!("task_plan_sealed"), update: sql!("task_plan_reseal"), cells: &[Cell::TaskPlan] },
+    Table { list: sql!("ack_sealed"), update: sql!("ack_reseal"), cells: &[Cell::AckNote] },
 ];
 
 /// The most bytes that one round seals anew, so that large payloads do not make others wait.
 const ROUND_BYTES: usize = 4 << 20;
-/// The most rows that one statement reads.
-const STRETCH: i64 = 200;
 
 /// At opening: takes the first key into use if the store has none yet, and refuses a store whose keys we do not have.
 pub(super) async fn take_keys(line: &Line, keeper: &Keeper, encrypt: bool) -> Result<(), Fault> {
@@ -167,7 +183,7 @@ async fn sweep(
     cursor: &mut Cursor,
     room: &mut (i64, usize),
 ) -> Result<bool, Fault> {
-    let wanted = room.0.min(STRETCH);
+    let wanted = room.0.min(table.stretch());
     let rows = tx.line.all(table.list, args![cursor.reached, wanted]).await?;
     for row in &rows {
         let id: i64 = column(row, 0)?;
@@ -203,10 +219,10 @@ async fn reseal_row(tx: &Tx<'_>, table: &Table, id: i64, row: &Row, room: &mut u
     Ok(anew)
 }
 
-/// The number that a cell is bound to: that of its row, or that of the group's fingerprint behind the cell.
+/// The number that a cell is bound to: that of its row, or that of the text behind the cell that names it.
 fn bound_row(cell: Cell, row: &Row) -> Result<i64, Fault> {
     match cell {
-        Cell::GroupSample => Ok(sample_row(column(row, 2)?)),
+        Cell::GroupSample | Cell::AckNote => Ok(sample_row(column(row, 2)?)),
         _ => column(row, 0),
     }
 }
@@ -300,7 +316,7 @@ pub(super) async fn unsealable(
     for table in &TABLES {
         let mut reached = i64::MIN;
         loop {
-            let rows = line.all(table.list, args![reached, STRETCH]).await?;
+            let rows = line.all(table.list, args![reached, table.stretch()]).await?;
             for row in &rows {
                 reached = column(row, 0)?;
                 for (at, cell) in table.cells.iter().enumerate() {
@@ -317,7 +333,7 @@ pub(super) async fn unsealable(
                     }
                 }
             }
-            if i64::try_from(rows.len()).unwrap_or(i64::MAX) < STRETCH {
+            if i64::try_from(rows.len()).unwrap_or(i64::MAX) < table.stretch() {
                 break;
             }
         }

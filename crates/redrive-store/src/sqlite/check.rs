@@ -22,6 +22,7 @@ const INVARIANTS: &[(&str, &str)] = &[
     ("groups count their letters", include_str!("sql/check_groups.sql")),
     ("a letter is whole", include_str!("sql/check_letter_parts.sql")),
     ("what was mended belongs to something", include_str!("sql/check_mended.sql")),
+    ("tasks count their subtasks", include_str!("sql/check_tasks.sql")),
     ("sequences are ahead of everything", include_str!("sql/check_sequences.sql")),
 ];
 /// The most that is told about one invariant.

@@ -27,7 +27,7 @@ struct Table {
 }
 
 /// New ones go at the end: a rotation under way has kept the number of its table.
-static TABLES: [Table; 9] = [
+static TABLES: [Table; 12] = [
     Table {
         list: sql!("job_sealed"),
         update: sql!("job_reseal"),
@@ -57,6 +57,13 @@ static TABLES: [Table; 9] = [
         update: sql!("payload_version_reseal"),
         cells: &[Cell::VersionPayload],
     },
+    Table {
+        list: sql!("task_sealed"),
+        update: sql!("task_reseal"),
+        cells: &[Cell::TaskProgress, Cell::TaskWhy, Cell::TaskReport],
+    },
+    Table { list: sql!("task_plan_sealed"), update: sql!("task_plan_reseal"), cells: &[Cell::TaskPlan] },
+    Table { list: sql!("ack_sealed"), update: sql!("ack_reseal"), cells: &[Cell::AckNote] },
 ];
 
 /// The most bytes that one round seals anew, so that large payloads do not make others wait.
@@ -190,10 +197,10 @@ fn sweep(
     Ok(true)
 }
 
-/// The number that a cell is bound to: that of its row, or that of the group's fingerprint behind the cell.
+/// The number that a cell is bound to: that of its row, or that of the text behind the cell that names it.
 fn bound_row(cell: Cell, row: &Row<'_>) -> Result<i64, StoreError> {
     match cell {
-        Cell::GroupSample => Ok(effects::sample_row(&row.get::<_, String>(2)?)),
+        Cell::GroupSample | Cell::AckNote => Ok(effects::sample_row(&row.get::<_, String>(2)?)),
         _ => Ok(row.get(0)?),
     }
 }

@@ -259,7 +259,7 @@ fn advance(
     else {
         return Ok(None);
     };
-    let mut moves = marked(batch, now, step.task, &head, (&step.mark, &step.begin))?;
+    let mut moves = marked(batch, now, step.task, &head, &step.mark, &step.begin)?;
     let led_by = Some(EventSeq(head.event));
     let mut jobs = Vec::with_capacity(step.begin.len());
     for (number, new) in &step.begin {
@@ -286,12 +286,15 @@ fn marked(
     now: Timestamp,
     id: TaskId,
     head: &Head,
-    (mark, begin): (&[(u32, SubtaskState)], &[(u32, NewJob)]),
+    mark: &[(u32, SubtaskState)],
+    begin: &[(u32, NewJob)],
 ) -> Result<Moves, StoreError> {
     let mut moves = Moves::new(head);
     for number in step::moved(mark, begin) {
         let row = batch.first(sql!("subtask_find"), params![id.0, number], read_subtask)?;
-        row.into_iter().for_each(|row| moves.found(row));
+        if let Some(row) = row {
+            moves.found(row);
+        }
     }
     mark.iter().try_for_each(|(number, to)| moves.mark(now, *number, *to))?;
     Ok(moves)
@@ -351,7 +354,7 @@ fn reopen(
         head.version == version && !matches!(head.state, TaskState::Running | TaskState::Succeeded)
     };
     let Some(head) = head(batch, id)?.filter(over) else { return Ok(None) };
-    let moves = marked(batch, now, id, &head, (mark, &[]))?;
+    let moves = marked(batch, now, id, &head, mark, &[])?;
     let source_id = batch.name(told::SOURCE)?;
     let caller_id = id.to_string();
     let row = told::task_resumed(source_id, &caller_id, &head.name, head.event, head.state);

@@ -319,7 +319,7 @@ mod tests {
     fn a_round_takes_few() {
         assert_eq!(few_of(&[(1, 900), (2, 1)], 100), [1]);
         assert_eq!(few_of(&[(1, 50), (2, 50), (3, 1)], 100), [1, 2]);
-        assert_eq!(few_of(&[], 100), []);
+        assert!(few_of(&[], 100).is_empty());
     }
 
     /// R-T1: a letter counts as one although its job waits nowhere else, and an attempt that has not begun is the next one.

@@ -29,6 +29,7 @@ mod seize;
 mod settle;
 mod status;
 mod tasks;
+mod told_tasks;
 mod unique_key;
 mod wait;
 mod worker;
@@ -101,12 +102,13 @@ macro_rules! suite {
                 what_is_not_judged_is_not_listed, an_end_is_told, old_runs_go,
             ]);
             suite!(@ $back_end tasks [
-                a_task_is_read_back, those_that_people_were_told_of_are_found, tasks_are_found_by_place, a_step_begins_jobs, who_waits_gets_what_begins,
+                a_task_is_read_back, tasks_are_found_by_place, a_step_begins_jobs, who_waits_gets_what_begins,
                 what_begins_is_enqueued_as_anything, a_step_counts_for_who_knows_the_version, a_race_has_one_winner,
                 one_holds_a_task, begun_tells_each_standing, a_job_without_a_story_is_gone, marks_move_subtasks,
                 a_step_tells_its_events, an_end_is_told, a_task_is_reopened, what_is_seen_is_known, old_tasks_go,
                 what_is_too_much_is_refused,
             ]);
+            suite!(@ $back_end told_tasks [those_that_people_were_told_of_are_found]);
             suite!(@ $back_end groups [
                 letters_of_one_kind_are_one_group, a_group_follows_its_redrive, a_change_of_state_is_told,
                 failing_in_the_same_way_is_a_relapse, another_failure_is_another_group,

@@ -160,7 +160,7 @@ pub(crate) async fn a_step_begins_jobs(given: &Given) {
     let events = told(given, id).await;
     assert_eq!(types(&events), ["task_started", "job_enqueued"]);
     assert_eq!(events[1].parent, Some(first.event), "the task led to it");
-    let begun = |number, job| Subtask {
+    let row = |number, job| Subtask {
         number,
         state: SubtaskState::Started,
         job: Some(job),
@@ -168,7 +168,7 @@ pub(crate) async fn a_step_begins_jobs(given: &Given) {
         started_at: Some(at(5)),
         ended_at: None,
     };
-    assert_eq!(given.store.subtasks(id).await.unwrap(), [begun(0, now), begun(2, later)]);
+    assert_eq!(given.store.subtasks(id).await.unwrap(), [row(0, now), row(2, later)]);
     assert_eq!(given.store.subtask_of(now).await.unwrap(), Some((id, 0)));
     assert_eq!(given.store.subtask_of(later).await.unwrap(), Some((id, 2)));
     assert_eq!(given.store.subtask_of(JobId(9_999)).await.unwrap(), None);
@@ -263,8 +263,8 @@ pub(crate) async fn one_holds_a_task(given: &Given) {
     let hold = async |now, holder| {
         given.store.hold_task(at(now), id, holder, Duration::from_secs(10)).await.unwrap()
     };
-    let held = hold(0, 7).await.expect("nobody has it");
-    assert_eq!((held.held_until, held.plan), (Some(at(10_000)), new_task(None, 1).plan));
+    let first = hold(0, 7).await.expect("nobody has it");
+    assert_eq!((first.held_until, first.plan), (Some(at(10_000)), new_task(None, 1).plan));
     assert_eq!(hold(5_000, 8).await, None);
     let again = hold(5_000, 7).await.expect("it is ours");
     assert_eq!((again.held_until, again.version), (Some(at(15_000)), 1));
@@ -308,7 +308,7 @@ pub(crate) async fn begun_tells_each_standing(given: &Given) {
     end("redriven", dead(Cause::Network, "no")).await;
     assert_eq!(given.store.redrive(at(5), vec![jobs[8]], "redrive").await.unwrap(), [Redriven::Ready]);
     advanced(given, 6, TaskStep { mark: vec![(7, SubtaskState::Succeeded)], ..step(id, 2) }).await;
-    let begun = given.store.begun(id).await.unwrap();
+    let found = given.store.begun(id).await.unwrap();
     let standings = [
         JobStanding::Ready { attempts: 0, run_at: at(1) },
         JobStanding::Ready { attempts: 1, run_at: at(9_000) },
@@ -325,7 +325,7 @@ pub(crate) async fn begun_tells_each_standing(given: &Given) {
         .zip(standings)
         .map(|(number, standing)| Begun { number, job: jobs[number as usize], standing })
         .collect();
-    assert_eq!(begun, expected);
+    assert_eq!(found, expected);
     // The second attempt is the second, begun or not.
     let unbegun = redrive_store::LeaseRequest { begin: false, ..wants(worker, &["retried"], 1) };
     let token = given.store.lease(at(9_000), unbegun).await.unwrap()[0].token;
@@ -563,47 +563,6 @@ pub(crate) async fn old_tasks_go(given: &Given) {
     assert_eq!(told(given, ids[0]).await, []);
     let next = started(given, 1).await;
     assert!(next > ids[4]);
-}
-
-/// R-T7: tasks that a person was told of are found, those that ended last first, a page at a time.
-pub(crate) async fn those_that_people_were_told_of_are_found(given: &Given) {
-    let store = &given.store;
-    let mut told = Vec::new();
-    for (n, state) in [
-        (1, TaskState::Escalated),
-        (2, TaskState::Succeeded),
-        (3, TaskState::Partial),
-        (4, TaskState::Cancelled),
-        (3, TaskState::Escalated),
-    ] {
-        let id = started(given, 1).await;
-        let report = Some(json!({ "user_message": "help" }));
-        let end = TaskEnd { state, why: "enough".to_owned(), report };
-        advanced(given, n, TaskStep { end: Some(end), ..step(id, 1) }).await;
-        if matches!(state, TaskState::Escalated | TaskState::Partial) {
-            told.push((at(n), id));
-        }
-    }
-    started(given, 1).await;
-    told.sort_unstable();
-    told.reverse();
-    let mut found = Vec::new();
-    let mut after = None;
-    loop {
-        let page = store.told_tasks(after, 2).await.unwrap();
-        let Some(last) = page.last() else { break };
-        after = Some((last.ended_at, last.id));
-        found.extend(page);
-    }
-    assert_eq!(found.iter().map(|task| (task.ended_at, task.id)).collect::<Vec<_>>(), told);
-    let first = &found[0];
-    assert_eq!((first.name.as_str(), first.state), ("build", TaskState::Escalated));
-    assert_eq!(first.why.as_deref(), Some("enough"));
-    assert_eq!(first.report, Some(json!({ "user_message": "help" })));
-    // One that goes on again is no escalation any more.
-    store.reopen_task(at(9), first.id, 2, json!({}), Vec::new()).await.unwrap().unwrap();
-    let left = store.told_tasks(None, 10).await.unwrap();
-    assert_eq!(left.iter().map(|task| (task.ended_at, task.id)).collect::<Vec<_>>(), told[1..]);
 }
 
 /// R-T1, reliability 47: what is too much is refused with words, before anything is written.

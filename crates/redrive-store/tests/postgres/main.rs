@@ -15,3 +15,4 @@ mod given;
 mod ground;
 mod migrated;
 mod recovery;
+mod tasks;

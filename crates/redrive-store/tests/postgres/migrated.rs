@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use redrive_store::{Housekeeping, Postgres, PostgresOptions, Trouble};
+use redrive_store::{Housekeeping, NewTask, Postgres, PostgresOptions, Tasks, Trouble};
 use redrive_testing::{Fault, Moment, Side, Wire, shared};
 
 use crate::given::{Hand, at, job, success};
@@ -107,6 +107,37 @@ async fn several_make_the_same_store_at_once() {
             store.close().await.unwrap();
         }
     }
+}
+
+/// Row 42, R-T1: a store of the schema before tasks goes on with what it has, and tasks can be started.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_of_the_second_schema_comes_through() {
+    let Some(shared) = shared() else { return };
+    let schema = shared.schema();
+    let before = open(shared.url(), &schema).await;
+    works(&before).await;
+    before.close().await.unwrap();
+    psql(
+        shared.url(),
+        &format!(
+            "DROP TABLE {schema}.task, {schema}.task_plan, {schema}.subtask, {schema}.escalation_ack; \
+             DELETE FROM {schema}.migration WHERE number >= 3"
+        ),
+    );
+    let after = open(shared.url(), &schema).await;
+    works(&after).await;
+    let task = NewTask {
+        name: "first".to_owned(),
+        place: None,
+        plan: serde_json::json!(1),
+        subtasks: 1,
+        progress: serde_json::json!(0),
+    };
+    let task = after.start_task(at(0), task).await.unwrap();
+    assert_eq!(after.task(task).await.unwrap().expect("it was started").counts, [1, 0, 0, 0, 0, 0]);
+    let applied = format!("SELECT max(number) FROM {schema}.migration");
+    assert_eq!(psql(shared.url(), &applied), Postgres::schema().to_string());
+    after.close().await.unwrap();
 }
 
 /// Row 42: a schema that is newer, but says that this binary may work beside it, is worked with: what was added is left alone.

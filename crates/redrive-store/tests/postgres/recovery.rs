@@ -29,7 +29,7 @@ fn columns(url: &str, schema: &str) -> String {
     )
 }
 
-/// Takes back what the second migration made, as if the binary before it had written everything.
+/// Takes back what the migrations from the second on made, as if the binary before it had written everything.
 fn take_back(url: &str, schema: &str) {
     psql(
         url,
@@ -46,7 +46,8 @@ fn take_back(url: &str, schema: &str) {
              ALTER TABLE queue DROP COLUMN paused_at, DROP COLUMN paused_why; \
              DROP INDEX IF EXISTS dead_letter_cause, dead_letter_lane; \
              UPDATE lease SET flags = flags & 7; \
-             DELETE FROM migration WHERE number = 2"
+             DROP TABLE task, task_plan, subtask, escalation_ack; \
+             DELETE FROM migration WHERE number >= 2"
         ),
     );
 }

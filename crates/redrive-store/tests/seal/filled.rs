@@ -2,14 +2,14 @@
 
 use redrive_policy::Cause;
 use redrive_store::{
-    Ending, GroupQuery, ImportedEvent, LetterReason, NewEvent, NewJob, NewLetter, Output, Scrap, Store,
-    Timestamp,
+    Ending, GroupQuery, ImportedEvent, LetterReason, NewEvent, NewJob, NewLetter, NewTask, Output, Scrap,
+    Store, TaskEnd, TaskState, TaskStep, Timestamp,
 };
 
 use crate::given::{Hand, SECOND, at, failure};
 
 /// A word for every door through which data comes in.
-pub(crate) const WORDS: [&str; 13] = [
+pub(crate) const WORDS: [&str; 18] = [
     "canary-payload",
     "canary-overrides",
     "canary-output",
@@ -23,6 +23,11 @@ pub(crate) const WORDS: [&str; 13] = [
     "canary-aside",
     "canary-cancelled",
     "canary-edited",
+    "canary-plan",
+    "canary-far",
+    "canary-because",
+    "canary-escalated",
+    "canary-seen",
 ];
 
 /// Fills a store. Of some jobs only the story is left, of others a letter, others wait with a hint or run.
@@ -90,6 +95,35 @@ pub(crate) async fn fill(store: &dyn Store) {
         text: b"canary-aside {".to_vec(),
     };
     store.import(at(0), vec![imported], vec![scrap]).await.unwrap();
+    escalate(store).await;
+}
+
+/// A task that somebody was told of, and has seen.
+async fn escalate(store: &dyn Store) {
+    let task = NewTask {
+        name: "a task".to_owned(),
+        place: None,
+        plan: serde_json::json!({ "input": "canary-plan" }),
+        subtasks: 1,
+        progress: serde_json::json!({ "so": "canary-far" }),
+    };
+    let task = store.start_task(at(0), task).await.unwrap();
+    let end = TaskEnd {
+        state: TaskState::Escalated,
+        why: "canary-because".to_owned(),
+        report: Some(serde_json::json!({ "report": "canary-escalated" })),
+    };
+    let step = TaskStep {
+        task,
+        version: 1,
+        begin: Vec::new(),
+        mark: Vec::new(),
+        progress: None,
+        end: Some(end),
+        events: Vec::new(),
+    };
+    store.advance_task(at(0), step).await.unwrap().expect("the version is the right one");
+    store.acknowledge(at(0), task.to_string(), Some("canary-seen".to_owned())).await.unwrap();
 }
 
 /// Everything that can be read of a store, as one text.
@@ -109,10 +143,13 @@ pub(crate) async fn told(store: &dyn Store) -> String {
         let replaced = store.payload_versions(letter.id).await.unwrap();
         versions.extend(replaced.into_iter().map(|one| String::from_utf8_lossy(&one.payload).into_owned()));
     }
+    let tasks = store.tasks(false, None, 100).await.unwrap();
+    let seen = tasks.iter().map(|task| task.id.to_string()).collect();
+    let seen = store.acknowledged(seen).await.unwrap();
     let asides = store.asides(0, 100).await.unwrap();
     let lines: Vec<String> =
         asides.iter().map(|aside| String::from_utf8_lossy(&aside.scrap.text).into_owned()).collect();
     format!(
-        "{status:?}\n{events:?}\n{records:?}\n{letters:?}\n{payloads:?}\n{jobs:?}\n{asides:?}\n{lines:?}\n{groups:?}\n{versions:?}"
+        "{status:?}\n{events:?}\n{records:?}\n{letters:?}\n{payloads:?}\n{jobs:?}\n{asides:?}\n{lines:?}\n{groups:?}\n{versions:?}\n{tasks:?}\n{seen:?}"
     )
 }

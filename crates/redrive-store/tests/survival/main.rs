@@ -20,3 +20,4 @@ mod process;
 mod processes;
 mod script;
 mod sweep;
+mod tasks;

@@ -1,16 +1,17 @@
-//! A store of the first schema becomes one of today's, whole, sealed or not (R-D1, reliability row 36).
+//! A store of an older schema becomes one of today's, whole, sealed or not (R-D1, reliability row 36).
 
 use std::path::Path;
 
 use redrive_policy::Cause;
 use redrive_store::{
     DeadLetter, DeadLetters, GroupCounts, GroupQuery, GroupState, Groups, Housekeeping, JobId, JobState,
-    KeyRing, LeaseToken, LetterFilter, NewJob, Redriven, Sqlite, SqliteOptions,
+    KeyRing, LeaseToken, LetterFilter, NewJob, NewTask, Redriven, Sqlite, SqliteOptions, TaskStep, Tasks,
 };
 
 use crate::given::{Hand, at, dead, job, retry, success};
 
 const FIRST: &str = include_str!("../../migrations/sqlite/0001_jobs.sql");
+const SECOND: &str = include_str!("../../migrations/sqlite/0002_recovery.sql");
 
 /// What was in the store before.
 struct Before {
@@ -51,13 +52,14 @@ async fn filled(path: &Path, options: SqliteOptions) -> Before {
     Before { letters, running, redriven_and_running, waiting, redriven }
 }
 
-/// The same rows in a file of the first schema, as the first redrive would have written them.
-fn in_the_first_schema(from: &Path, to: &Path) {
+/// The same rows in a file of an older schema, as the redrive of then would have written them.
+fn in_the_schema(number: i64, from: &Path, to: &Path) {
+    let schema = if number == 1 { FIRST.to_owned() } else { [FIRST, SECOND].concat() };
     let old = rusqlite::Connection::open(to).unwrap();
     old.execute("ATTACH ?1 AS today", [from.to_str().unwrap()]).unwrap();
     let application: i64 = old.query_row("PRAGMA today.application_id", [], |row| row.get(0)).unwrap();
     old.execute_batch(&format!(
-        "BEGIN; {FIRST} PRAGMA application_id = {application}; PRAGMA user_version = 1; DELETE FROM store;"
+        "BEGIN; {schema} PRAGMA application_id = {application}; PRAGMA user_version = {number}; DELETE FROM store;"
     ))
     .unwrap();
     let names = |text: &str| -> Vec<String> {
@@ -74,7 +76,7 @@ fn in_the_first_schema(from: &Path, to: &Path) {
                     format!("(SELECT r.{column} FROM today.letter_report r WHERE r.job_id = x.job_id)")
                 }
                 // Nobody remembered that a job was redriven.
-                ("lease", "flags") => "flags & 7".to_owned(),
+                ("lease", "flags") if number == 1 => "flags & 7".to_owned(),
                 _ => column.clone(),
             })
             .collect();
@@ -91,7 +93,7 @@ async fn comes_through(options: SqliteOptions) {
     let home = tempfile::tempdir().unwrap();
     let (today, path) = (home.path().join("today.db"), home.path().join("redrive.db"));
     let before = filled(&today, options.clone()).await;
-    in_the_first_schema(&today, &path);
+    in_the_schema(1, &today, &path);
     let store = Sqlite::open(&path, options).unwrap();
     let hand = Hand(&store);
     hand.clean().await;
@@ -129,6 +131,37 @@ async fn comes_through(options: SqliteOptions) {
     assert_eq!(slow.state, GroupState::Resolved);
     hand.clean().await;
     store.close().await.unwrap();
+}
+
+/// R-D1, R-T1: what was mended comes through a second time, and tasks can be started.
+#[tokio::test]
+async fn a_store_of_the_second_schema_comes_through() {
+    let home = tempfile::tempdir().unwrap();
+    let (today, path) = (home.path().join("today.db"), home.path().join("redrive.db"));
+    let before = filled(&today, SqliteOptions::default()).await;
+    in_the_schema(2, &today, &path);
+    let store = Sqlite::open(&path, SqliteOptions::default()).unwrap();
+    let then = Sqlite::open(&today, SqliteOptions::default()).unwrap();
+    Hand(&store).clean().await;
+    assert_eq!(store.letters(LetterFilter::default(), 10).await.unwrap(), before.letters);
+    let groups = GroupQuery::default;
+    assert_eq!(store.groups(groups(), 10).await.unwrap(), then.groups(groups(), 10).await.unwrap());
+    assert_eq!(Hand(&store).everything().await, Hand(&then).everything().await);
+    assert_eq!(store.tasks(false, None, 10).await.unwrap(), []);
+    let task = NewTask {
+        name: "first".to_owned(),
+        place: None,
+        plan: serde_json::json!(1),
+        subtasks: 1,
+        progress: serde_json::json!(0),
+    };
+    let task = store.start_task(at(9), task).await.unwrap();
+    let begin = vec![(0, job("a"))];
+    let step =
+        TaskStep { task, version: 1, begin, mark: Vec::new(), progress: None, end: None, events: Vec::new() };
+    let first = store.advance_task(at(9), step).await.unwrap().expect("the first step").jobs[0];
+    assert!(first > before.redriven_and_running.job);
+    Hand(&store).clean().await;
 }
 
 /// R-D1

@@ -112,7 +112,7 @@ pub(super) async fn begin(running: &Running, protected: Option<&Protected>) -> R
                 return guard.put_back(running).await.map(|()| guard);
             }
             Ok(None) => {}
-            Err(error) => return Err(not_restored(&error, Duration::ZERO)),
+            Err(error) => return Err(Box::new(not_restored(&error, Duration::ZERO))),
         }
     }
     let request = request(engine, job, running.token.fence, protected, running);
@@ -213,7 +213,7 @@ impl Guard {
                 running.engine().tell_put_back(running, &put_back).await;
                 Ok(())
             }
-            Err(error) => Err(not_restored(&error, began.elapsed())),
+            Err(error) => Err(Box::new(not_restored(&error, began.elapsed()))),
         }
     }
 }
@@ -232,14 +232,14 @@ async fn restore(
 }
 
 /// An attempt whose files could not be put back: nobody but a person can go on (R-P14).
-fn not_restored(error: &SnapshotError, elapsed: Duration) -> Box<Executed> {
+fn not_restored(error: &SnapshotError, elapsed: Duration) -> Executed {
     let evidence = Evidence {
         said: Some((Cause::HumanJudgment, Verdict::No)),
         error_type: "Snapshot".to_owned(),
         message: format!("the files could not be put back: {}", one_line(&error.to_string())),
         ..Evidence::default()
     };
-    Box::new(Executed::silent(Outcome::failed(evidence), elapsed))
+    Executed::silent(Outcome::failed(evidence), elapsed)
 }
 
 impl Engine {

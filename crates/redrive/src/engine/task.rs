@@ -57,6 +57,8 @@ impl Stored {
 /// Something that happened while a task was moved on, for whoever watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskNews {
+    /// Somebody else moves it on; or did, a moment ago.
+    Elsewhere,
     /// A subtask began, for the first time or again.
     Begun {
         /// Which.

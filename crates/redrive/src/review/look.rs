@@ -25,12 +25,9 @@ impl Place {
 
     /// Fills in what is there.
     pub(super) fn look_at(&self, file: &mut FileSeen) {
-        let (path, is_bound) = match self.path_of(&file.path) {
-            Some(found) => found,
-            None => {
-                file.state = FileState::Outside;
-                return;
-            }
+        let Some((path, is_bound)) = self.path_of(&file.path) else {
+            file.state = FileState::Outside;
+            return;
         };
         let Ok(real) = path.canonicalize() else {
             file.state = FileState::Missing;

@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags
 use rustix::io::Errno;
 
 use super::error::{SnapshotError, at};
+use super::fault::Fault;
 use super::name::RelPath;
 
 /// How often a call is made again that the kernel gave up on because of somebody else's rename.
@@ -68,19 +69,17 @@ impl Root {
     pub(crate) fn open(path: &Path) -> Result<Root, SnapshotError> {
         let slash = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .map_err(at("open", Path::new("/")))?;
-        let below = path.strip_prefix("/").map_err(|_| SnapshotError::BadRoot {
-            path: path.to_owned(),
-            why: "it is not an absolute path",
-        })?;
+        let below = path
+            .strip_prefix("/")
+            .map_err(|_| SnapshotError::BadRoot { path: path.to_owned(), why: Fault::NotAbsolute })?;
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = insist(|| rustix::fs::openat2(&slash, below, flags, Mode::empty(), resolve));
         let fd = opened.map_err(|errno| match errno {
             Errno::NOENT => SnapshotError::RootGone { path: path.to_owned() },
-            Errno::LOOP | Errno::NOTDIR => SnapshotError::BadRoot {
-                path: path.to_owned(),
-                why: "it, or a folder it is in, is now a link or no folder at all",
-            },
+            Errno::LOOP | Errno::NOTDIR => {
+                SnapshotError::BadRoot { path: path.to_owned(), why: Fault::NowALink }
+            }
             errno => at("open", path)(errno),
         })?;
         let stat = rustix::fs::fstat(&fd).map_err(at("look at", path))?;

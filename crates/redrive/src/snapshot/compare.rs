@@ -93,8 +93,8 @@ pub(crate) struct Compared {
     pub(crate) holds_left: HashSet<RelPath>,
     /// Folders with something in them that is never touched.
     pub(crate) holds_never: HashSet<RelPath>,
-    /// The folders that are there, with their modes.
-    pub(crate) folders: HashMap<RelPath, u32>,
+    /// The folders that are there, with their modes and owners.
+    pub(crate) folders: HashMap<RelPath, (u32, u32)>,
     /// The mode of the root itself, when it is not as it was.
     pub(crate) root_mode: Option<u32>,
     /// Places of the snapshot that are taken by what must stay where it is: a mount point, say.
@@ -230,7 +230,7 @@ pub(crate) fn compare(
     let (mut differs, mut mode_only) = (Vec::new(), HashSet::new());
     let here: HashSet<RelPath> = scanned.found.iter().map(|found| found.path.clone()).collect();
     let folders = scanned.found.iter().filter(|found| found.kind == FoundKind::Folder);
-    let folders = folders.map(|found| (found.path.clone(), found.mode)).collect();
+    let folders = folders.map(|found| (found.path.clone(), (found.mode, found.owner.0))).collect();
     for (found, same) in scanned.found.into_iter().zip(answers) {
         if same == Same::ButMode {
             mode_only.insert(found.path.clone());

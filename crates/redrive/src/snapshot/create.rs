@@ -13,6 +13,7 @@ use rustix::fs::FileType;
 
 use super::beneath::{Fingerprint, Root, interfered, kind_of, plain_mode};
 use super::error::{SnapshotError, at, io_at};
+use super::fault::Fault;
 use super::id::SnapshotId;
 use super::ignore::Rules;
 use super::manifest::{Entry, Hash, Header, Kind, Manifest, RootHeader, hex};
@@ -141,29 +142,29 @@ impl Snapshots {
         for path in given {
             let bad = |why| SnapshotError::BadRoot { path: path.clone(), why };
             if path.as_os_str().is_empty() {
-                return Err(bad("it has no name"));
+                return Err(bad(Fault::NoName));
             }
             if path.components().any(|part| matches!(part, std::path::Component::ParentDir)) {
-                return Err(bad("it has '..' in it: write the path out"));
+                return Err(bad(Fault::Upward));
             }
             let canonical = path.canonicalize().map_err(io_at("find", path))?;
             if canonical.parent().is_none() {
-                return Err(bad("it is the whole file system"));
+                return Err(bad(Fault::WholeFileSystem));
             }
             if is_beneath_any(&canonical, never) {
-                return Err(bad("it is where redrive keeps its own files"));
+                return Err(bad(Fault::OurOwn));
             }
             if !paths.contains(&canonical) {
                 paths.push(canonical);
             }
         }
         if paths.is_empty() || paths.len() > MOST_ROOTS {
-            let why = "a snapshot has between 1 and 100 roots";
+            let why = Fault::RootCount;
             return Err(SnapshotError::BadRoot { path: self.place.dir.clone(), why });
         }
         for path in &paths {
             if paths.iter().any(|other| other != path && path.starts_with(other)) {
-                let why = "it lies in another root of the same snapshot: name the outer one only";
+                let why = Fault::Nested;
                 return Err(SnapshotError::BadRoot { path: path.clone(), why });
             }
         }
@@ -238,9 +239,9 @@ fn own_rules(root: &Root) -> Result<Vec<String>, SnapshotError> {
     let mut text = String::new();
     let bad = |why| SnapshotError::BadPattern { pattern: IGNORE_FILE.to_owned(), why };
     match file.take(MOST_RULE_BYTES + 1).read_to_string(&mut text) {
-        Ok(read) if read as u64 > MOST_RULE_BYTES => return Err(bad("the file is larger than 1 MiB")),
+        Ok(read) if read as u64 > MOST_RULE_BYTES => return Err(bad(Fault::RulesTooLarge)),
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-            return Err(bad("the file is not UTF-8"));
+            return Err(bad(Fault::RulesNotText));
         }
         done => done.map_err(io_at("read", &place))?,
     };

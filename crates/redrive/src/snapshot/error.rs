@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use super::fault::Fault;
 use super::id::SnapshotId;
 
 /// Our own trouble with a snapshot.
@@ -26,7 +27,7 @@ pub enum SnapshotError {
         /// The folder.
         path: PathBuf,
         /// What is wrong with it.
-        why: &'static str,
+        why: Fault,
     },
     /// A name that could lead out of its root, or that we could not put back.
     #[error("the name {path:?} is refused: {why}")]
@@ -34,7 +35,7 @@ pub enum SnapshotError {
         /// The name, below its root.
         path: PathBuf,
         /// What is wrong with it.
-        why: &'static str,
+        why: Fault,
     },
     /// An ignore pattern that cannot be read.
     #[error("the ignore pattern {pattern:?} cannot be read: {why}")]
@@ -42,7 +43,7 @@ pub enum SnapshotError {
         /// The pattern.
         pattern: String,
         /// What is wrong with it.
-        why: &'static str,
+        why: Fault,
     },
     /// More bytes than the limit.
     #[error("more than {limit} bytes: ignore what need not be kept, or raise the limit")]
@@ -68,7 +69,7 @@ pub enum SnapshotError {
         /// The file of the tree whose content is damaged, or our own file.
         what: PathBuf,
         /// What was found.
-        why: &'static str,
+        why: Fault,
     },
     /// Somebody else changed files since; nothing was touched.
     #[error("{} changed by somebody else since the snapshot: look at them, or restore with force, which moves them aside",
@@ -83,7 +84,7 @@ pub enum SnapshotError {
         /// Where room is missing.
         path: PathBuf,
         /// What is short.
-        why: &'static str,
+        why: Fault,
     },
     /// The root is not there any more, nor can it be made.
     #[error("the root {} is gone: put it, or the folder it was in, back and try again", path.display())]
@@ -171,7 +172,7 @@ pub(crate) fn io_at<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::
 fn from_io(doing: &'static str, path: &Path, source: io::Error) -> SnapshotError {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            SnapshotError::NoRoom { path: path.to_owned(), why: "it is full" }
+            SnapshotError::NoRoom { path: path.to_owned(), why: Fault::Full }
         }
         _ => SnapshotError::Io { doing, path: path.to_owned(), source },
     }

@@ -4,6 +4,7 @@
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::error::SnapshotError;
+use super::fault::Fault;
 use super::name::RelPath;
 
 /// A pattern longer than this is a mistake.
@@ -26,7 +27,7 @@ impl Rules {
     pub(crate) fn read<S: AsRef<str>>(lines: &[S]) -> Result<Rules, SnapshotError> {
         if lines.len() > MOST_PATTERNS {
             let pattern = lines[MOST_PATTERNS].as_ref().to_owned();
-            return Err(SnapshotError::BadPattern { pattern, why: "there are more than 10,000 patterns" });
+            return Err(SnapshotError::BadPattern { pattern, why: Fault::TooManyPatterns });
         }
         let rules = lines.iter().filter_map(|line| Rule::read(line.as_ref()).transpose());
         rules.collect::<Result<Vec<Rule>, SnapshotError>>().map(Rules)
@@ -49,7 +50,7 @@ impl Rule {
     fn read(line: &str) -> Result<Option<Rule>, SnapshotError> {
         let bad = |why| SnapshotError::BadPattern { pattern: line.chars().take(200).collect(), why };
         if line.len() > LONGEST_PATTERN {
-            return Err(bad("it is longer than 1,000 bytes"));
+            return Err(bad(Fault::PatternTooLong));
         }
         let mut pattern = without_trailing_blanks(line.strip_suffix('\r').unwrap_or(line));
         if pattern.is_empty() || pattern.starts_with('#') {
@@ -64,12 +65,12 @@ impl Rule {
         let tied = pattern.contains('/');
         let pattern = pattern.strip_prefix('/').unwrap_or(pattern);
         if pattern.is_empty() {
-            return Err(bad("it names nothing"));
+            return Err(bad(Fault::NamesNothing));
         }
         let body = as_regex(pattern).map_err(bad)?;
         let whole = if tied { format!(r"\A{body}\z") } else { format!(r"(?:\A|/){body}\z") };
         let matches = RegexBuilder::new(&whole).unicode(false).dot_matches_new_line(true).build();
-        let matches = matches.map_err(|_| bad("it is too large to be compiled"))?;
+        let matches = matches.map_err(|_| bad(Fault::TooComplex))?;
         Ok(Some(Rule { matches, takes_back, folders_only }))
     }
 }
@@ -81,7 +82,7 @@ fn without_trailing_blanks(line: &str) -> &str {
     if backslashes % 2 == 1 && trimmed.len() < line.len() { &line[..=trimmed.len()] } else { trimmed }
 }
 
-fn as_regex(pattern: &str) -> Result<String, &'static str> {
+fn as_regex(pattern: &str) -> Result<String, Fault> {
     let bytes = pattern.as_bytes();
     let mut regex = String::new();
     let mut at = 0;
@@ -105,7 +106,7 @@ fn as_regex(pattern: &str) -> Result<String, &'static str> {
         } else if rest[0] == b'[' {
             at += class(rest, &mut regex)?;
         } else if rest[0] == b'\\' {
-            let escaped = rest.get(1).ok_or("it ends with a backslash")?;
+            let escaped = rest.get(1).ok_or(Fault::LastBackslash)?;
             literal(*escaped, &mut regex);
             at += 2;
         } else {
@@ -117,26 +118,26 @@ fn as_regex(pattern: &str) -> Result<String, &'static str> {
 }
 
 /// `[a-z]`, `[!a-z]`; answers how much of the pattern it is.
-fn class(rest: &[u8], regex: &mut String) -> Result<usize, &'static str> {
+fn class(rest: &[u8], regex: &mut String) -> Result<usize, Fault> {
     let negated = matches!(rest.get(1), Some(b'!' | b'^'));
     let first = if negated { 2 } else { 1 };
     let mut members = Vec::new();
     let mut at = first;
     loop {
-        match rest.get(at).ok_or("a '[' is never closed")? {
+        match rest.get(at).ok_or(Fault::OpenClass)? {
             b']' if at > first => break,
             b'\\' => {
-                members.push(*rest.get(at + 1).ok_or("it ends with a backslash")?);
+                members.push(*rest.get(at + 1).ok_or(Fault::LastBackslash)?);
                 at += 2;
             }
             b'-' if at > first && rest.get(at + 1).is_some_and(|byte| *byte != b']') => {
-                let from = *members.last().ok_or("a range without a beginning")?;
+                let from = *members.last().ok_or(Fault::BadRange)?;
                 let to = match rest[at + 1] {
-                    b'\\' => *rest.get(at + 2).ok_or("it ends with a backslash")?,
+                    b'\\' => *rest.get(at + 2).ok_or(Fault::LastBackslash)?,
                     to => to,
                 };
                 if to < from {
-                    return Err("a range that runs backwards");
+                    return Err(Fault::BadRange);
                 }
                 members.extend(from..=to);
                 at += if rest[at + 1] == b'\\' { 3 } else { 2 };
@@ -151,7 +152,7 @@ fn class(rest: &[u8], regex: &mut String) -> Result<usize, &'static str> {
     regex.push_str(if negated { "[^/" } else { "[" });
     members.retain(|byte| negated || *byte != b'/');
     if members.is_empty() {
-        return Err("a class that holds nothing but a slash");
+        return Err(Fault::EmptyClass);
     }
     for byte in members {
         literal(byte, regex);

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::beneath::{Fingerprint, Root, interfered, kind_of, plain_mode, rename_new, stat_in};
 use super::error::{SnapshotError, at};
+use super::fault::Fault;
 use super::id::SnapshotId;
 use super::manifest::{push_line, seal, unseal};
 use super::name::{Bytes, RelPath};
@@ -92,10 +93,7 @@ impl Journal {
 
     pub(crate) fn read(file: &Path, written: &[u8]) -> Result<Journal, SnapshotError> {
         let read = unseal(written).and_then(|body| serde_json::from_slice(body).ok());
-        read.ok_or_else(|| SnapshotError::Damaged {
-            what: file.to_owned(),
-            why: "a journal of a restore: remove it, and restore again",
-        })
+        read.ok_or_else(|| SnapshotError::Damaged { what: file.to_owned(), why: Fault::JournalUnreadable })
     }
 
     /// Takes every step that has not been taken. Answers what somebody else changed after we compared.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::beneath::Fingerprint;
 use super::error::SnapshotError;
+use super::fault::Fault;
 use super::id::SnapshotId;
 use super::name::{Bytes, RelPath, is_ours};
 use super::scan::Note;
@@ -80,17 +81,17 @@ impl Entry {
         Line(kind, self.path.clone(), self.mode, uid, gid, content, size, mtime_ns, ctime_ns, dev, ino)
     }
 
-    fn of_line(line: Line) -> Result<Entry, &'static str> {
+    fn of_line(line: Line) -> Result<Entry, Fault> {
         let Line(kind, path, mode, uid, gid, content, size, mtime_ns, ctime_ns, dev, ino) = line;
         let kind = match kind {
-            'f' => Kind::File(unhex(&content.0).ok_or("a hash that is none")?),
+            'f' => Kind::File(unhex(&content.0).ok_or(Fault::Refused)?),
             'd' => Kind::Folder,
-            'l' if content.0.is_empty() || content.0.contains(&0) => return Err("a link to nothing"),
+            'l' if content.0.is_empty() || content.0.contains(&0) => return Err(Fault::Refused),
             'l' => Kind::Link(content.0),
-            _ => return Err("an entry of no known kind"),
+            _ => return Err(Fault::Refused),
         };
         if mode > 0o777 {
-            return Err("a mode with more than permissions");
+            return Err(Fault::Refused);
         }
         let seen = Fingerprint { dev, ino, size, mtime_ns, ctime_ns };
         Ok(Entry { path, kind, mode, owner: (uid, gid), seen })
@@ -140,61 +141,60 @@ impl Manifest {
     /// Reads a manifest that should be of this id and checks every part of it.
     pub(crate) fn read(file: &Path, id: &SnapshotId, written: &[u8]) -> Result<Manifest, SnapshotError> {
         let damaged = |why| SnapshotError::Damaged { what: file.to_owned(), why };
-        let body = unseal(written).ok_or_else(|| damaged("its checksum is wrong"))?;
+        let body = unseal(written).ok_or_else(|| damaged(Fault::Checksum))?;
         let mut lines = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let header = lines.next().and_then(|line| serde_json::from_slice::<Header>(line).ok());
-        let header = header.ok_or_else(|| damaged("its first line cannot be read"))?;
+        let header = header.ok_or_else(|| damaged(Fault::Unreadable))?;
         if header.format != FORMAT {
-            return Err(damaged("it was written by another version"));
+            return Err(damaged(Fault::OtherVersion));
         }
         if header.snapshot_id != *id {
-            return Err(damaged("it belongs to another snapshot"));
+            return Err(damaged(Fault::OtherSnapshot));
         }
         let mut entries = Vec::with_capacity(header.roots.len());
         for root in &header.roots {
             check_root(&root.path.to_path()).map_err(damaged)?;
             let mut of_root = Vec::new();
             for _ in 0..root.entries {
-                let line = lines.next().ok_or_else(|| damaged("entries are missing"))?;
-                let line = serde_json::from_slice::<Line>(line)
-                    .map_err(|_| damaged("an entry's name or shape is refused"))?;
+                let line = lines.next().ok_or_else(|| damaged(Fault::Unreadable))?;
+                let line = serde_json::from_slice::<Line>(line).map_err(|_| damaged(Fault::Refused))?;
                 of_root.push(Entry::of_line(line).map_err(damaged)?);
             }
             check_entries(&of_root).map_err(damaged)?;
             entries.push(of_root);
         }
         if lines.next().is_some() {
-            return Err(damaged("there are more entries than it says"));
+            return Err(damaged(Fault::Unreadable));
         }
         Ok(Manifest { header, entries })
     }
 }
 
 /// What is wrong with a root's path, as a manifest holds it.
-fn check_root(path: &Path) -> Result<(), &'static str> {
+fn check_root(path: &Path) -> Result<(), Fault> {
     let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
     match bytes.strip_prefix(b"/") {
         Some(below) if RelPath::new(below.to_vec()).is_ok() => Ok(()),
-        _ => Err("a root that is no absolute, plain path"),
+        _ => Err(Fault::Refused),
     }
 }
 
 /// In order, each once, each in a folder of this snapshot, none of our own.
-pub(crate) fn check_entries(entries: &[Entry]) -> Result<(), &'static str> {
+pub(crate) fn check_entries(entries: &[Entry]) -> Result<(), Fault> {
     let mut folders = HashSet::new();
     let mut last: Option<&RelPath> = None;
     for entry in entries {
         if last.is_some_and(|last| *last >= entry.path) {
-            return Err("entries are out of order");
+            return Err(Fault::Refused);
         }
         if entry.path.is_too_long_to_move() {
-            return Err("an entry's path is too long");
+            return Err(Fault::Refused);
         }
         if entry.path.bytes().split(|byte| *byte == b'/').any(is_ours) {
-            return Err("an entry has a name of our own folders");
+            return Err(Fault::Refused);
         }
         if entry.path.parent().is_some_and(|parent| !folders.contains(&parent)) {
-            return Err("an entry is in no folder of the snapshot");
+            return Err(Fault::Refused);
         }
         if entry.kind == Kind::Folder {
             folders.insert(entry.path.clone());
@@ -243,10 +243,10 @@ impl After {
 
     pub(crate) fn read(file: &Path, written: &[u8]) -> Result<After, SnapshotError> {
         let damaged = |why| SnapshotError::Damaged { what: file.to_owned(), why };
-        let body = unseal(written).ok_or_else(|| damaged("its checksum is wrong"))?;
+        let body = unseal(written).ok_or_else(|| damaged(Fault::Checksum))?;
         let mut lines = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let header = lines.next().and_then(|line| serde_json::from_slice::<AfterHeader>(line).ok());
-        let header = header.ok_or_else(|| damaged("its first line cannot be read"))?;
+        let header = header.ok_or_else(|| damaged(Fault::Unreadable))?;
         let mut after = After {
             marked_at: header.marked_at,
             began_ns: header.began_ns,
@@ -257,7 +257,7 @@ impl After {
             let mut of_root = Vec::new();
             for _ in 0..count {
                 let line = lines.next().and_then(|line| serde_json::from_slice::<Line>(line).ok());
-                let line = line.ok_or_else(|| damaged("an entry cannot be read"))?;
+                let line = line.ok_or_else(|| damaged(Fault::Unreadable))?;
                 of_root.push(Entry::of_line(line).map_err(damaged)?);
             }
             after.entries.push(of_root);

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::error::SnapshotError;
+use super::fault::Fault;
 
 /// A path is handed to the kernel as a whole, below a root and below our own folders in it; it takes 4,096 bytes.
 const LONGEST_PATH: usize = 3_800;
@@ -129,23 +130,23 @@ pub(crate) fn is_ours(name: &[u8]) -> bool {
     name == ASIDE.as_bytes() || name.strip_prefix(STAGING_PREFIX.as_bytes()).is_some_and(of_a_restore)
 }
 
-fn fault(bytes: &[u8]) -> Option<&'static str> {
+fn fault(bytes: &[u8]) -> Option<Fault> {
     if bytes.is_empty() {
-        return Some("it is empty");
+        return Some(Fault::EmptyName);
     }
     if bytes.contains(&0) {
-        return Some("it has a NUL in it");
+        return Some(Fault::Nul);
     }
     if bytes[0] == b'/' {
-        return Some("it is absolute");
+        return Some(Fault::Absolute);
     }
     if bytes.len() > LONGEST_PATH {
-        return Some("the path is too long; ignore it, or make it shorter");
+        return Some(Fault::PathTooLong);
     }
     bytes.split(|byte| *byte == b'/').find_map(|part| match part {
-        [] => Some("a part of it is empty"),
-        [b'.'] | [b'.', b'.'] => Some("it leads elsewhere by '.' or '..'"),
-        _ if part.len() > LONGEST_NAME => Some("a part of it is longer than 255 bytes"),
+        [] => Some(Fault::EmptyPart),
+        [b'.'] | [b'.', b'.'] => Some(Fault::Dots),
+        _ if part.len() > LONGEST_NAME => Some(Fault::NameTooLong),
         _ => None,
     })
 }

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, AtFlags, accessat};
+
 use super::beneath::Fingerprint;
 use super::compare::{Compared, Differs, entry_of, shown};
 use super::create::in_parallel;
@@ -23,6 +25,8 @@ pub(crate) struct Plan {
     /// At last: the modes of folders, the innermost first.
     pub(crate) modes: Vec<Step>,
     pub(crate) conflicts: Vec<Conflict>,
+    /// A folder that we may not change. Found out before anything is.
+    pub(crate) denied: Option<PathBuf>,
     /// Of those, what must not be moved even by force.
     pub(crate) immovable: bool,
     /// Put back as the snapshot has them.
@@ -205,35 +209,56 @@ impl Planning<'_> {
         self.plan.puts.push(Planned { path, content, owner: then.owner, replaces: seen });
     }
 
-    /// Folders that would not let us in are opened, and closed again at the end.
+    /// Folders that would not let us in are opened, and closed again at the end. One that is not ours to open is told
+    /// before anything is touched.
     fn open_up(&mut self) {
         let changed = self.plan.before.iter().filter_map(|step| match step {
             Step::Away { path, .. } | Step::Folder { path, .. } => Some(path),
             _ => None,
         });
-        let parents: HashSet<Option<RelPath>> =
-            changed.chain(self.plan.puts.iter().map(|put| &put.path)).map(RelPath::parent).collect();
+        let parents: HashSet<RelPath> =
+            changed.chain(self.plan.puts.iter().map(|put| &put.path)).filter_map(RelPath::parent).collect();
         let mut closed: Vec<(RelPath, u32)> = Vec::new();
-        for folder in parents.into_iter().flatten() {
-            for folder in folder.ancestors().chain([folder.clone()]) {
-                match self.compared.folders.get(&folder) {
-                    Some(mode) if mode & 0o700 != 0o700 && !self.whole.contains(&folder) => {
-                        closed.push((folder, *mode));
-                    }
-                    _ => {}
+        for parent in &parents {
+            for folder in parent.ancestors().chain([parent.clone()]) {
+                let Some((mode, owner)) = self.compared.folders.get(&folder) else { continue };
+                if self.whole.contains(&folder) {
+                    continue;
+                }
+                if !is_ours(*owner) {
+                    self.denied_unless_writable(&folder, folder == *parent);
+                } else if mode & 0o700 != 0o700 {
+                    closed.push((folder, *mode));
                 }
             }
         }
         closed.sort_unstable();
         closed.dedup();
-        for (folder, mode) in closed.into_iter().rev() {
-            self.modes.entry(folder.clone()).or_insert(mode);
-            self.plan.before.insert(0, Step::OpenUp { path: Some(folder), mode: mode | 0o700 });
+        for (folder, mode) in &closed {
+            self.modes.entry(folder.clone()).or_insert(*mode);
+        }
+        let opened =
+            closed.into_iter().map(|(path, mode)| Step::OpenUp { path: Some(path), mode: mode | 0o700 });
+        self.plan.before.splice(0..0, opened);
+    }
+
+    fn denied_unless_writable(&mut self, folder: &RelPath, to_change: bool) {
+        let access = if to_change { Access::WRITE_OK | Access::EXEC_OK } else { Access::EXEC_OK };
+        let Some(root) = &self.compared.root else { return };
+        let may =
+            root.handle(Some(folder)).and_then(|folder| accessat(&folder, ".", access, AtFlags::EACCESS));
+        if may.is_err() {
+            self.plan.denied.get_or_insert_with(|| shown(self.path, folder));
         }
     }
 
     fn set_modes(&mut self, header: &RootHeader) {
         let mut modes: Vec<(RelPath, u32)> = std::mem::take(&mut self.modes).into_iter().collect();
+        let foreign =
+            |path: &RelPath| self.compared.folders.get(path).is_some_and(|(_, owner)| !is_ours(*owner));
+        if let Some((path, _)) = modes.iter().find(|(path, _)| foreign(path)) {
+            self.plan.denied.get_or_insert_with(|| shown(self.path, path));
+        }
         modes.sort_unstable_by(|one, other| other.cmp(one));
         let modes = modes.into_iter().map(|(path, mode)| Step::FolderMode { path: Some(path), mode });
         self.plan.modes.extend(modes);
@@ -251,6 +276,12 @@ impl Planning<'_> {
             self.plan.restored.push(self.path.to_owned());
         }
     }
+}
+
+/// Whether we may change the mode of what belongs to this user.
+fn is_ours(owner: u32) -> bool {
+    let us = rustix::process::geteuid();
+    us.is_root() || us.as_raw() == owner
 }
 
 /// What would be written, in bytes of the disk.

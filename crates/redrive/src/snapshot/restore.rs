@@ -12,6 +12,7 @@ use super::beneath::{Fingerprint, Root, stat_in};
 use super::compare::compare;
 use super::create::in_parallel;
 use super::error::{Conflict, SnapshotError, at, io_at};
+use super::fault::Fault;
 use super::id::{SnapshotId, random_name};
 use super::journal::{Journal, RootJournal, Step, give_to};
 use super::manifest::{After, Hash, Manifest};
@@ -99,6 +100,9 @@ impl Snapshots {
         if immovable || (!options.force && !restored.conflicts.is_empty()) {
             return Err(SnapshotError::Conflicts { conflicts: restored.conflicts });
         }
+        if let Some(path) = targets.iter().find_map(|target| target.plan.denied.as_deref()) {
+            return Err(at("change", path)(Errno::ACCESS));
+        }
         if targets.iter().any(|target| target.made || !target.plan.is_empty()) {
             let record = self.commit(&manifest, targets, options.scope, now_ms, &restoring)?;
             self.supersede(stuck, &record)?;
@@ -137,9 +141,10 @@ impl Snapshots {
             ..self.clone()
         };
         // What is put back in part never reaches beyond that part.
-        let (after, scope) = match journal.own {
-            true => (self.after(&journal.snapshot_id)?, Scope::OwnChanges),
-            false => (None, Scope::Everything),
+        let (after, scope) = if journal.own {
+            (self.after(&journal.snapshot_id)?, Scope::OwnChanges)
+        } else {
+            (None, Scope::Everything)
         };
         let targets = also.plan(&manifest, after.as_ref(), scope)?;
         also.commit(&manifest, targets, scope, journal.began_at, restoring)
@@ -265,7 +270,7 @@ impl Snapshots {
             .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
             .open(&object);
         let mut opened = opened.map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => damaged("what was kept of it is missing"),
+            std::io::ErrorKind::NotFound => damaged(Fault::ContentMissing),
             _ => io_at("read", &object)(error),
         })?;
         if copy_checked(&mut opened, file, hash, buffer).map_err(io_at("copy to", place))? {
@@ -274,7 +279,7 @@ impl Snapshots {
         // Out of the way, so that the next snapshot of the same content keeps it anew.
         let aside = object.with_extension("damaged");
         std::fs::rename(&object, &aside).map_err(io_at("set aside", &object))?;
-        Err(damaged("what was kept of it is not what was written"))
+        Err(damaged(Fault::ContentChanged))
     }
 }
 
@@ -305,12 +310,12 @@ fn check_room(targets: &[Target]) -> Result<(), SnapshotError> {
         let free = if rustix::process::geteuid().is_root() { disk.f_bfree } else { disk.f_bavail };
         let short = |why| Err(SnapshotError::NoRoom { path: path.clone(), why });
         if room_for(&target.plan) > free.saturating_mul(disk.f_frsize) {
-            return short("what is to be put back does not fit");
+            return short(Fault::DoesNotFit);
         }
         // Some file systems have no fixed number of them, and say 0.
         let entries = target.plan.puts.len() as u64 + target.plan.before.len() as u64;
         if disk.f_files > 0 && entries > disk.f_ffree {
-            return short("not enough inodes are free");
+            return short(Fault::NoInodes);
         }
     }
     Ok(())
@@ -351,8 +356,5 @@ fn free_aside(target: &Target, id: &SnapshotId) -> Result<RelPath, SnapshotError
             Err(errno) => return Err(at("look at", &root.full(&aside))(errno)),
         }
     }
-    Err(SnapshotError::NoRoom {
-        path: target.path.join(ASIDE),
-        why: "100,000 restores are aside there: prune them",
-    })
+    Err(SnapshotError::NoRoom { path: target.path.join(ASIDE), why: Fault::TooManyAsides })
 }

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::beneath::{Fingerprint, Root, interfered, kind_of, names_in, plain_mode, stat_in};
 use super::error::{SnapshotError, at};
+use super::fault::Fault;
 use super::ignore::Rules;
 use super::name::{RelPath, is_ours};
 
@@ -202,7 +203,7 @@ impl Scan<'_> {
             return Ok(None);
         }
         if path.is_too_long_to_move() {
-            let why = "the path is longer than 3,600 bytes; ignore it, or make it shorter";
+            let why = Fault::PathTooLong;
             return Err(SnapshotError::BadName { path: path.as_path().to_owned(), why });
         }
         let kind = match kind_of(stat) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redrive::engine::{CommandExecutor, Driver, Engine, HttpExecutor, Shutdown, TASK_QUEUE, TaskNews};
 use redrive::{Wiring, Writer};
-use redrive_policy::human_duration;
+use redrive_policy::{EscalateSettings, human_duration};
 use redrive_store::{SubtaskState, TaskId, TaskState};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -113,10 +113,14 @@ async fn drive(
     changed: &Notify,
     news: &UnboundedSender<TaskNews>,
 ) -> Result<TaskState, redrive::engine::EngineError> {
+    let mut waits = false;
     loop {
         let turn = driver.turn().await?;
         for one in turn.news {
             let _ = news.send(one);
+        }
+        if turn.elsewhere && !std::mem::replace(&mut waits, true) {
+            let _ = news.send(TaskNews::Elsewhere);
         }
         let Some(again_in) = turn.again_in else { return Ok(turn.state) };
         tokio::select! {
@@ -204,6 +208,7 @@ fn tell(attempt: &Told, stage: &mut Stage<'_>) {
 fn tell_news(news: &TaskNews, stage: &mut Stage<'_>) {
     let lang = stage.settings.lang;
     let line = match news {
+        TaskNews::Elsewhere => say(lang, "task.waiting"),
         TaskNews::Begun { subtask } => text(lang, "task.step-begins", &[("name", subtask)]),
         TaskNews::Over { subtask, state: SubtaskState::Skipped } => {
             text(lang, "task.step-skipped", &[("name", subtask)])
@@ -226,7 +231,7 @@ fn tell_news(news: &TaskNews, stage: &mut Stage<'_>) {
 }
 
 /// How the task ended, in a few lines: what, why, what to type next.
-pub(super) fn last_words(view: &TaskView, stage: &mut Stage<'_>) {
+pub(super) fn last_words(view: &TaskView, escalate: EscalateSettings, stage: &mut Stage<'_>) {
     let lang = stage.settings.lang;
     let key = format!("task.ended.{}", view.state.name());
     let took = view.took.map(|took| human_duration(round(took))).unwrap_or_default();
@@ -242,7 +247,7 @@ pub(super) fn last_words(view: &TaskView, stage: &mut Stage<'_>) {
         ],
     );
     stage.talk.narrate(&line);
-    if let Some(message) = &view.message {
+    if let Some(message) = view.message.as_ref().filter(|_| escalate.notify_immediately) {
         stage.talk.quoted(message, usize::MAX);
     }
     if !matches!(view.state, TaskState::Succeeded | TaskState::Running) {

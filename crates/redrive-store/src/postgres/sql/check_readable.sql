@@ -6,5 +6,7 @@ SELECT 'a row that cannot be read' FROM (
     UNION ALL SELECT hashtext(x::text) FROM redrive.aside x UNION ALL SELECT hashtext(x::text) FROM redrive.letter_report x
     UNION ALL SELECT hashtext(x::text) FROM redrive.letter_group x UNION ALL SELECT hashtext(x::text) FROM redrive.redrive_run x
     UNION ALL SELECT hashtext(x::text) FROM redrive.redrive_item x UNION ALL SELECT hashtext(x::text) FROM redrive.payload_version x
-    UNION ALL SELECT hashtext(x::text) FROM redrive.hour_count x
+    UNION ALL SELECT hashtext(x::text) FROM redrive.hour_count x UNION ALL SELECT hashtext(x::text) FROM redrive.task x
+    UNION ALL SELECT hashtext(x::text) FROM redrive.task_plan x UNION ALL SELECT hashtext(x::text) FROM redrive.subtask x
+    UNION ALL SELECT hashtext(x::text) FROM redrive.escalation_ack x
 ) y WHERE y.read IS NULL

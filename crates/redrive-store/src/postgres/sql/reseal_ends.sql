@@ -7,4 +7,7 @@ SELECT (SELECT min(id) FROM redrive.job), (SELECT max(id) FROM redrive.job),
        (SELECT min(id) FROM redrive.aside), (SELECT max(id) FROM redrive.aside),
        (SELECT min(job_id) FROM redrive.letter_report), (SELECT max(job_id) FROM redrive.letter_report),
        (SELECT min(id) FROM redrive.letter_group), (SELECT max(id) FROM redrive.letter_group),
-       (SELECT min(id) FROM redrive.payload_version), (SELECT max(id) FROM redrive.payload_version)
+       (SELECT min(id) FROM redrive.payload_version), (SELECT max(id) FROM redrive.payload_version),
+       (SELECT min(id) FROM redrive.task), (SELECT max(id) FROM redrive.task),
+       (SELECT min(task_id) FROM redrive.task_plan), (SELECT max(task_id) FROM redrive.task_plan),
+       (SELECT min(id) FROM redrive.escalation_ack), (SELECT max(id) FROM redrive.escalation_ack)

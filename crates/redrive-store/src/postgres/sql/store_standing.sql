@@ -1,4 +1,5 @@
 SELECT s.store_id, m.state, m.place,
        NOT EXISTS (SELECT 1 FROM redrive.event) AND NOT EXISTS (SELECT 1 FROM redrive.job) AND NOT EXISTS (SELECT 1 FROM redrive.ended)
        AND NOT EXISTS (SELECT 1 FROM redrive.aside) AND NOT EXISTS (SELECT 1 FROM redrive.seal_key)
+       AND NOT EXISTS (SELECT 1 FROM redrive.task)
 FROM redrive.store s LEFT JOIN redrive.moving m ON true

@@ -7,4 +7,7 @@ SELECT (SELECT min(id) FROM job), (SELECT max(id) FROM job),
        (SELECT min(id) FROM aside), (SELECT max(id) FROM aside),
        (SELECT min(job_id) FROM letter_report), (SELECT max(job_id) FROM letter_report),
        (SELECT min(id) FROM letter_group), (SELECT max(id) FROM letter_group),
-       (SELECT min(id) FROM payload_version), (SELECT max(id) FROM payload_version)
+       (SELECT min(id) FROM payload_version), (SELECT max(id) FROM payload_version),
+       (SELECT min(id) FROM task), (SELECT max(id) FROM task),
+       (SELECT min(task_id) FROM task_plan), (SELECT max(task_id) FROM task_plan),
+       (SELECT min(id) FROM escalation_ack), (SELECT max(id) FROM escalation_ack)

@@ -25,7 +25,8 @@ pub(super) fn fits(stored: &Stored) -> Result<(), EngineError> {
         if let Work::Http(call) = &stored.plan.subtasks[number as usize].work {
             let payload = serde_json::to_vec(call).map_err(EngineError::Payload)?;
             let name = subtask_id(TaskId(0), &stored.plan, number);
-            HttpSpec::from_payload(&payload).map_err(|error| EngineError::BadCall(name, error.to_string()))?;
+            HttpSpec::from_payload(&payload)
+                .map_err(|error| EngineError::BadCall(name, error.to_string()))?;
         }
     }
     Ok(())

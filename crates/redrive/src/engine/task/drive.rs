@@ -29,6 +29,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How often a task that somebody else moves on is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
+/// How long to wait before the store is asked again after trouble that may pass.
+const TROUBLE_WAIT: Duration = Duration::from_millis(500);
+
 /// What a turn came to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskTurn {
@@ -110,8 +113,19 @@ impl Driver {
         Ok(())
     }
 
-    /// One turn. Nothing is done when somebody else moves the task on.
+    /// One turn. Nothing is done when somebody else moves the task on. Trouble of the store that may pass is waited out: the
+    /// next turn begins with what is written down.
     pub async fn turn(&mut self) -> Result<TaskTurn, EngineError> {
+        match self.take_turn().await {
+            Err(EngineError::Store(error)) if error.may_pass() || error.outcome_is_unknown() => {
+                tracing::warn!(task = %self.id, %error, "a task waits for the store");
+                Ok(TaskTurn { again_in: Some(TROUBLE_WAIT), ..self.again_at_once() })
+            }
+            turned => turned,
+        }
+    }
+
+    async fn take_turn(&mut self) -> Result<TaskTurn, EngineError> {
         if let Some(turn) = self.hold().await? {
             return Ok(turn);
         }

@@ -18,6 +18,9 @@ const LOOK_FOR_TASKS: Duration = Duration::from_secs(2);
 /// How soon, at the most, a task gets its next turn.
 #[cfg(feature = "tasks")]
 const SOON: Duration = Duration::from_millis(10);
+/// How often snapshots whose time is over are looked for.
+#[cfg(feature = "tasks")]
+const TIDY_SNAPSHOTS: Duration = Duration::from_hours(1);
 /// How many tasks a worker moves on by turns.
 #[cfg(feature = "tasks")]
 const TASKS: u32 = 16;
@@ -28,9 +31,31 @@ impl Engine {
         let Some(holder) = holder else { return working.await };
         tokio::select! {
             ended = working => ended,
-            never = self.drive_redrives(holder) => match never {},
-            never = self.drive_tasks(holder) => match never {},
+            // Apart from the worker's own loop, which stays small.
+            never = Box::pin(self.drive_redrives(holder)) => match never {},
+            never = Box::pin(self.drive_tasks(holder)) => match never {},
         }
+    }
+
+    /// Whether a task is between two of its steps: what it begins next is not there yet.
+    #[cfg(feature = "tasks")]
+    pub(super) async fn tasks_go_on(&self) -> Result<bool, redrive_store::StoreError> {
+        use redrive_store::JobStanding;
+        for id in self.store().open_tasks(TASKS).await? {
+            let begun = self.store().begun(id).await?;
+            let is_over =
+                |standing| !matches!(standing, JobStanding::Ready { .. } | JobStanding::Leased { .. });
+            if begun.is_empty() || begun.iter().any(|one| is_over(one.standing)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    #[cfg(not(feature = "tasks"))]
+    #[allow(clippy::unused_async)]
+    pub(super) async fn tasks_go_on(&self) -> Result<bool, redrive_store::StoreError> {
+        Ok(false)
     }
 
     #[cfg(not(feature = "tasks"))]
@@ -38,11 +63,26 @@ impl Engine {
         std::future::pending().await
     }
 
+    /// Finishes restores that were cut short when it starts, and prunes snapshots now and then.
+    #[cfg(feature = "tasks")]
+    async fn tidy_snapshots_in_turn(&self, tidied: &mut Option<Duration>) {
+        let steady = self.clock().steady();
+        if tidied.is_some_and(|last| steady.saturating_sub(last) < TIDY_SNAPSHOTS) {
+            return;
+        }
+        *tidied = Some(steady);
+        if let Err(error) = self.tidy_snapshots().await {
+            tracing::warn!(%error, "snapshots cannot be tidied");
+        }
+    }
+
     #[cfg(feature = "tasks")]
     async fn drive_tasks(&self, holder: i64) -> std::convert::Infallible {
         let mut drivers: HashMap<TaskId, Driver> = HashMap::new();
+        let mut tidied = None;
         loop {
             let mut pause = LOOK_FOR_TASKS;
+            self.tidy_snapshots_in_turn(&mut tidied).await;
             match self.store().open_tasks(TASKS).await {
                 Ok(open) => {
                     drivers.retain(|id, _| open.contains(id));

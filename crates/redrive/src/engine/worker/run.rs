@@ -438,7 +438,10 @@ impl<'a> Run<'a> {
             Until::Empty => {
                 let Plan { queues, .. } = &self.worker.plan;
                 let (queues, kinds) = (queues.clone(), self.worker.plan.kinds());
-                Some(Box::pin(async move { store.unfinished(queues, kinds).await.map(|some| !some) }))
+                let engine = &self.worker.engine;
+                Some(Box::pin(async move {
+                    Ok(!store.unfinished(queues, kinds).await? && !engine.tasks_go_on().await?)
+                }))
             }
             Until::JobIsOver(job) => Some(Box::pin(async move { is_over(store, job).await })),
         }

@@ -1,0 +1,1 @@
+UPDATE redrive.escalation_ack SET note = $2 WHERE id = $1

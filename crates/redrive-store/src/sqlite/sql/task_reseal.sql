@@ -1,0 +1,1 @@
+UPDATE task SET progress = ?2, why = ?3, report = ?4 WHERE id = ?1
