@@ -13,6 +13,7 @@ mod policy_flags;
 mod redrive;
 mod review;
 mod simulate;
+mod snapshot;
 mod tasks;
 mod value;
 
@@ -41,6 +42,7 @@ pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use review::ReviewArgs;
 pub(crate) use simulate::SimulateArgs;
+pub(crate) use snapshot::{SnapshotCommand, SnapshotCreateArgs, SnapshotRestoreArgs};
 pub(crate) use tasks::{TaskCommand, TaskRunArgs};
 pub(crate) use value::{BadValue, JobRef, Since, job_ref};
 
@@ -139,6 +141,10 @@ pub(crate) enum Command {
         command: Option<ConfigCommand>,
     },
     Review(Box<ReviewArgs>),
+    Snapshot {
+        #[command(subcommand)]
+        command: Option<SnapshotCommand>,
+    },
     Demo(DemoArgs),
     Completions {
         #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]))]

@@ -45,6 +45,7 @@ mod retry_candidates;
 mod review;
 mod run;
 mod signals;
+mod snapshot;
 mod status;
 mod store;
 mod store_copy;
@@ -120,6 +121,7 @@ pub(crate) fn run(args: Args, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
             Some(ConfigCommand::Schema) => config::schema(stage),
         },
         Some(Command::Review(args)) => review::run(*args, stage),
+        Some(Command::Snapshot { command }) => snapshot::run(command, stage),
         Some(Command::Demo(args)) => demo::run(&args, stage),
         Some(Command::Completions { shell }) => completions::run(&shell, stage),
         Some(Command::Man { out }) => man::run(out.as_deref(), stage),

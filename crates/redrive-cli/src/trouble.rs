@@ -2,6 +2,7 @@
 
 mod desk;
 mod filter;
+mod snapshot;
 mod task;
 
 use std::io;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 
 use redrive::BadCall;
 use redrive::engine::{EngineError, RuleProblem};
+use redrive::snapshot::SnapshotError;
 use redrive_policy::{ConfigError, Lang, nearest};
 use redrive_store::{KeyTrouble, LineTrouble, Refusal, StoreError, Trouble as StoreTrouble};
 
@@ -112,6 +114,10 @@ pub(crate) enum Trouble {
     Desk(DeskTrouble),
     /// The trouble of those who run tasks.
     Task(TaskTrouble),
+    /// The trouble with snapshots of files.
+    Snapshot(SnapshotError),
+    /// Nobody knows where this user keeps things.
+    NoSnapshotPlace,
 }
 
 impl From<EngineError> for Trouble {
@@ -123,6 +129,12 @@ impl From<EngineError> for Trouble {
             EngineError::Io(error) => Trouble::Input(error),
             other => Trouble::Engine(other),
         }
+    }
+}
+
+impl From<SnapshotError> for Trouble {
+    fn from(error: SnapshotError) -> Trouble {
+        Trouble::Snapshot(error)
     }
 }
 
@@ -153,6 +165,8 @@ impl Trouble {
         match self {
             Trouble::Desk(trouble) => trouble.exit(),
             Trouble::Task(trouble) => trouble.exit(),
+            Trouble::Snapshot(error) => snapshot::exit(error),
+            Trouble::NoSnapshotPlace => Exit::Usage,
             Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
                 Exit::Usage
             }
@@ -209,6 +223,7 @@ impl Trouble {
             }
             Trouble::Desk(trouble) => trouble.messages(lang),
             Trouble::Task(trouble) => trouble.messages(lang),
+            Trouble::Snapshot(error) => snapshot::messages(error, lang),
             _ => vec![self.message(lang)],
         }
     }
@@ -310,6 +325,8 @@ impl Trouble {
             // It may have several lines; where only one is wanted they stand in one.
             Trouble::Desk(trouble) => trouble.messages(lang).join("; "),
             Trouble::Task(trouble) => trouble.message(lang),
+            Trouble::Snapshot(error) => snapshot::messages(error, lang).join("; "),
+            Trouble::NoSnapshotPlace => say(lang, "trouble.snapshot.no-place"),
         }
     }
 
@@ -371,6 +388,8 @@ impl Trouble {
             Trouble::Review(_) => None,
             Trouble::Desk(trouble) => trouble.hint(lang),
             Trouble::Task(trouble) => Some(trouble.hint(lang)),
+            Trouble::Snapshot(error) => Some(snapshot::hint(error, lang)),
+            Trouble::NoSnapshotPlace => Some(say(lang, "trouble.hint.snapshot.no-place")),
             Trouble::BadIdLine { .. } | Trouble::TooManyIds { .. } | Trouble::NoIds => {
                 Some(say(lang, "trouble.hint.ids"))
             }

@@ -60,6 +60,8 @@ pub(crate) enum BadValue {
     },
     /// No `path=value`.
     Assignment,
+    /// No size.
+    Bytes,
 }
 
 /// `path=value`: what is to be set, and to what.
@@ -141,6 +143,7 @@ impl BadValue {
                 text(lang, "allowed.one-of", &[("names", &names)])
             }
             BadValue::Assignment => say(lang, "allowed.assignment"),
+            BadValue::Bytes => say(lang, "allowed.bytes"),
         }
     }
 
@@ -188,6 +191,24 @@ pub(super) fn wait(text: &str) -> Result<Duration, BadValue> {
     let least = Duration::from_millis(1);
     let wait = duration(text)?;
     if wait < least { Err(BadValue::TooShort { least }) } else { Ok(wait) }
+}
+
+/// A size: bytes, or with a unit of 1024 or 1000.
+pub(super) fn bytes(text: &str) -> Result<u64, BadValue> {
+    let text = text.trim();
+    let (digits, unit) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
+    let factor: u64 = match unit.trim_start().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        _ => return Err(BadValue::Bytes),
+    };
+    let number: Option<u64> = digits.parse().ok();
+    number.and_then(|number| number.checked_mul(factor)).ok_or(BadValue::Bytes)
 }
 
 pub(super) fn multiplier(text: &str) -> Result<Multiplier, BadValue> {

@@ -100,8 +100,8 @@ fn try_run(args: &RunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
 /// The command, with what is to be kept, reviewed and told.
 fn step(plain: CommandSpec, args: &RunArgs, config: &Config, stage: &Stage<'_>) -> CommandSpec {
     let protected = |roots: &[String]| {
-        let plan = SnapshotPlan { roots: roots.to_vec(), ..SnapshotPlan::default() };
-        Box::new(Protected { base: stage.cwd.clone(), plan })
+        let kept = SnapshotPlan { roots: roots.to_vec(), ..SnapshotPlan::default() };
+        Box::new(Protected { base: stage.cwd.clone(), plan: kept })
     };
     CommandSpec {
         // Who wants the output to be reviewed wants to say where the command is told what was wrong with it.

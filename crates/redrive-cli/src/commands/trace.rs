@@ -8,7 +8,7 @@ use crate::args::JobRef;
 use crate::render::json;
 use crate::settings::Form;
 use crate::text::text;
-use crate::trouble::{DeskTrouble, Trouble};
+use crate::trouble::{TaskTrouble, Trouble};
 use crate::view::trace::TraceView;
 use crate::{Exit, Stage};
 
@@ -28,8 +28,8 @@ pub(super) fn run_task(
 ) -> Result<Exit, Trouble> {
     let opened = opened::to_read(stage)?;
     let entries = opened.runtime.block_on(opened.looker()?.trace_task(task, stage.settings.lang))?;
-    let (id, store) = (task.to_string(), opened.store.location());
-    let entries = entries.ok_or(Trouble::Desk(DeskTrouble::NoTask { id, store }))?;
+    let (which, store) = (task.to_string(), opened.store.location());
+    let entries = entries.ok_or(Trouble::Task(TaskTrouble::Unknown { which, store }))?;
     told(task.to_string(), entries, latest, raw, stage)
 }
 

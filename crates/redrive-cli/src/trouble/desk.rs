@@ -14,8 +14,6 @@ use crate::text::{say, text};
 pub(crate) enum DeskTrouble {
     /// No such queue.
     NoQueue { queue: String, store: String },
-    /// No such task.
-    NoTask { id: String, store: String },
     /// Nothing that waits for a person has this id.
     NoEscalation { id: String, store: String },
     /// No editor is named, and there is no usual one.
@@ -49,9 +47,7 @@ pub(crate) enum DeskTrouble {
 impl DeskTrouble {
     pub(super) fn exit(&self) -> Exit {
         match self {
-            DeskTrouble::NoQueue { .. } | DeskTrouble::NoTask { .. } | DeskTrouble::NoEscalation { .. } => {
-                Exit::Nothing
-            }
+            DeskTrouble::NoQueue { .. } | DeskTrouble::NoEscalation { .. } => Exit::Nothing,
             DeskTrouble::BadPath { .. }
             | DeskTrouble::NotJsonToSet { .. }
             | DeskTrouble::BadForKind { .. } => Exit::Usage,
@@ -83,9 +79,7 @@ impl DeskTrouble {
         let key = format!("trouble.desk.{}", self.key());
         match self {
             DeskTrouble::NoQueue { queue, store } => text(lang, &key, &[("queue", queue), ("store", store)]),
-            DeskTrouble::NoTask { id, store } | DeskTrouble::NoEscalation { id, store } => {
-                text(lang, &key, &[("id", id), ("store", store)])
-            }
+            DeskTrouble::NoEscalation { id, store } => text(lang, &key, &[("id", id), ("store", store)]),
             DeskTrouble::BadEditor { written } => text(lang, &key, &[("editor", written)]),
             DeskTrouble::NoSuchEditor { editor, source } => {
                 text(lang, &key, &[("editor", editor), ("error", &system_error(source, lang))])
@@ -125,7 +119,6 @@ impl DeskTrouble {
     const fn key(&self) -> &'static str {
         match self {
             DeskTrouble::NoQueue { .. } => "no-queue",
-            DeskTrouble::NoTask { .. } => "no-task",
             DeskTrouble::NoEscalation { .. } => "no-escalation",
             DeskTrouble::NoEditor => "no-editor",
             DeskTrouble::BadEditor { .. } => "bad-editor",

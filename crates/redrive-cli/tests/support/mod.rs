@@ -3,6 +3,7 @@
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::expect_used, clippy::duration_suboptimal_units)]
 
 pub mod stored;
+pub mod tasks;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -59,7 +59,7 @@ pub fn seeded() -> Seeded {
     Seeded { folder, path }
 }
 
-fn at(seconds: u64) -> Timestamp {
+pub fn at(seconds: u64) -> Timestamp {
     BEGINNING.parse::<Timestamp>().expect("a time").after(Duration::from_secs(seconds))
 }
 
@@ -141,13 +141,14 @@ async fn write(path: &Path) {
     store.close().await.expect("closed");
 }
 
-struct Said {
-    exit_code: Option<i32>,
-    words: &'static str,
-    status: Option<u16>,
+/// What a failure said.
+pub struct Said {
+    pub exit_code: Option<i32>,
+    pub words: &'static str,
+    pub status: Option<u16>,
 }
 
-async fn lease(store: &Sqlite, worker: WorkerId, kind: &str, now: Timestamp) -> LeasedJob {
+pub async fn lease(store: &Sqlite, worker: WorkerId, kind: &str, now: Timestamp) -> LeasedJob {
     let request = LeaseRequest {
         worker,
         queues: Vec::new(),
@@ -161,7 +162,7 @@ async fn lease(store: &Sqlite, worker: WorkerId, kind: &str, now: Timestamp) -> 
     store.lease(now, request).await.expect("a lease").pop().expect("a job")
 }
 
-async fn settle(store: &Sqlite, leased: &LeasedJob, policy: &Policy, said: Said, now: Timestamp) {
+pub async fn settle(store: &Sqlite, leased: &LeasedJob, policy: &Policy, said: Said, now: Timestamp) {
     let report = Report { exit_code: said.exit_code, http_status: said.status, ..Report::text(said.words) };
     let failure = Classifier::built_in().classify(&report);
     let history = History { retry_count: leased.retries, ..History::default() };

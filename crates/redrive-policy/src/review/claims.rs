@@ -199,6 +199,15 @@ impl Claims {
     }
 }
 
+/// Whether a line can name a file, or be the heading over a list of them: a glance, before it is read.
+pub(super) fn may_name_a_file(text: &str) -> bool {
+    const HEADING_CHARS: usize = 120;
+    let has_extension = |pair: &[u8]| pair[0] == b'.' && pair[1].is_ascii_alphanumeric();
+    text.len() <= HEADING_CHARS
+        || text.as_bytes().windows(2).any(has_extension)
+        || ["file", "README", "LICENSE", "CHANGELOG", "CODEOWNERS"].iter().any(|name| text.contains(name))
+}
+
 /// Longer lines are data.
 const MAX_LINE: usize = 4_096;
 

@@ -5,10 +5,11 @@
 
 use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
 use regex::Regex;
 
 use super::document::{Line, Place, within};
-use super::patterns::regex;
+use super::patterns::{regex, words};
 use super::remark::sentence_around;
 
 /// It is done, says the output.
@@ -19,7 +20,7 @@ static DONE: LazyLock<Regex> = LazyLock::new(|| {
         |(?:実装|作業|作成|修正|対応|タスク|開発|移行|更新|設定|処理|変更|追加|すべて|全て|全部)(?:が|は|も|の|を)?\s*(?:[^。、\s]{0,10}\s*)?(?:すべて|全て|無事(?:に)?|正常に)?\s*(?:完了(?:しました|です|いたしました|致しました|しています)|終了(?:です|しました)|終わりました|完成しました)
         |(?:^|[。！\s])(?:完了しました|完了です|完了いたしました|終わりました|できました|完成しました|作業は終了です|作業終了です)
         |実装完了
-        |^\W*(?:all\s+)?done\s*[.!]\W*$|^\W*(?:(?-i:Done|DONE)|all\s+done)\W*$|^\W*(?:all\s+)?(?:finished|complete|completed)\s*[.!]\W*$
+        |^\W*(?:all\s+)?done\s*[.!]\W*$|^\W*(?:(?-i:Done|DONE)|all\s+done)\W*$|^\W*(?-i:Done|All\s+done)[.!]\s|^\W*(?:all\s+)?(?:finished|complete|completed)\s*[.!]\W*$
         |(?:^|[.!]\s+|\W{2})this\ (?:completes|concludes|finishes)\b
         |\b(?:the\ |this\ |your\ )?(?:implementation|task|work|feature|refactoring|migration|job|project|request|fix|changes?|everything)\s+(?:is|are|has\ been|have\ been)\s+(?:now\s+|all\s+)?(?:\w+ly\s+)?(?:complete|completed|done|finished|implemented|in\ place)\b
         |\b(?:implementation|task|work|migration|refactoring)\s+(?:complete|completed|finished)\b
@@ -58,6 +59,25 @@ static POLITE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+/// A line without any of these does not say that something is done.
+static WORTH_A_LOOK: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    words(&[
+        "done",
+        "complet",
+        "finish",
+        "conclude",
+        "implemented",
+        "in place",
+        "ready",
+        " set",
+        "that",
+        "完",
+        "終",
+        "以上",
+        "できました",
+    ])
+});
+
 /// What an output shows for itself.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
@@ -71,6 +91,7 @@ pub(super) struct Shown {
     pub(super) prose_bytes: usize,
     /// The line before was one of prose: what follows may be the rest of its sentence.
     in_paragraph: bool,
+    lines: u32,
 }
 
 impl Shown {
@@ -99,9 +120,16 @@ impl Shown {
         }
         let goes_on =
             std::mem::replace(&mut self.in_paragraph, true) && text.trim().starts_with(char::is_lowercase);
-        let is_program = PROGRAM.is_match(text);
+        let is_worth_a_look = WORTH_A_LOOK.is_match(text) || !own.is_empty();
+        self.lines += 1;
+        let is_program =
+            (is_worth_a_look || (!self.work && self.lines < MAX_LINES)) && PROGRAM.is_match(text);
         self.work |= is_program;
-        let found = if self.done.is_some_and(|(.., closes)| !closes) || is_program || text.len() > MAX_LINE {
+        let found = if self.done.is_some_and(|(.., closes)| !closes)
+            || is_program
+            || !is_worth_a_look
+            || text.len() > MAX_LINE
+        {
             None
         } else {
             own.iter().chain([&*DONE]).find_map(|pattern| pattern.find(text)).map(|found| (found, false))
@@ -113,17 +141,21 @@ impl Shown {
             CLOSED.find(text).map(|found| (found, true))
         });
         if let Some((found, closes)) = found {
-            let sentence = sentence_around(text, found.start(), found.end());
-            // The sentence alone, and what directly follows: "完了しましたら".
-            let tail = &text[found.start()..text.floor_char_boundary((found.end() + 24).min(text.len()))];
+            // A full stop that is part of what was found ends its sentence.
+            let words = found.as_str().trim_end_matches(|c: char| !c.is_alphanumeric());
+            let sentence = sentence_around(text, found.start(), found.start() + words.len());
+            let is_asked = text[found.start() + words.len()..].trim_start().starts_with(['?', '？']);
             if !goes_on
+                && !is_asked
                 && !NOT_DONE.is_match(sentence)
-                && !NOT_DONE.is_match(tail)
                 && !within(&quoted(), found.start())
                 && !is_allowed(text)
             {
                 self.done = Some((line.number, found.start(), found.end(), closes));
             }
+        }
+        if self.prose_bytes >= ENOUGH_PROSE {
+            return;
         }
         let mut says_more = false;
         for sentence in text.split(['。', '!', '！', '.']).take(MAX_SENTENCES) {
@@ -141,6 +173,9 @@ impl Shown {
     }
 }
 
+/// How many lines are read for a program's word, and how much prose is measured; more would change nothing.
+const MAX_LINES: u32 = 10_000;
+const ENOUGH_PROSE: usize = 4_096;
 /// Longer lines are data, and data announces nothing.
 const MAX_LINE: usize = 4_096;
 const MAX_SENTENCES: usize = 64;

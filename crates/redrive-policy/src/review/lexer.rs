@@ -199,6 +199,10 @@ impl Lexer {
 
     fn code(&mut self, line: &mut LineReader<'_>, number: u32) {
         let language = self.language;
+        line.skip_words(language.raw);
+        if line.at == line.bytes.len() {
+            return;
+        }
         let rest = &line.text[line.at..];
         if let Some(end) = self.raw_string(line, number) {
             line.start_piece(Kind::Code);
@@ -436,6 +440,19 @@ impl LineReader<'_> {
     fn skip_chars(&mut self, count: usize) {
         let bytes: usize = self.text[self.at..].chars().take(count).map(char::len_utf8).sum();
         self.at += bytes.max(1);
+    }
+
+    /// Goes on to what may mean something: neither words nor blanks do, but for the letter before a raw string.
+    fn skip_words(&mut self, raw: Raw) {
+        while let Some(byte) = self.bytes.get(self.at) {
+            let is_word = byte.is_ascii_alphanumeric() || *byte == b'_';
+            let may_be_raw =
+                raw != Raw::None && matches!(byte, b'r' | b'b' | b'c' | b'R') && !self.follows_a_word();
+            if may_be_raw || !(is_word || matches!(byte, b' ' | b'\t')) {
+                return;
+            }
+            self.at += 1;
+        }
     }
 
     /// What came so far was of that kind; something else begins.

@@ -10,7 +10,8 @@ use super::document::{Block, Line, Place, Reader, quoted};
 use super::done::Shown;
 use super::finding::{Finding, What};
 use super::lexer::Mismatch;
-use super::{Criterion, Reviewer, ending, marks, omission, remark};
+use super::patterns::words;
+use super::{Criterion, Reviewer, claims, ending, marks, omission, remark};
 
 /// How many findings of one criterion are kept; the rest is counted.
 const KEPT: usize = 40;
@@ -123,13 +124,6 @@ static MAY_CLAIM: LazyLock<AhoCorasick> = LazyLock::new(|| {
         "改修",
     ])
 });
-
-fn words(words: &[&str]) -> AhoCorasick {
-    match AhoCorasick::builder().ascii_case_insensitive(true).build(words) {
-        Ok(found) => found,
-        Err(error) => panic!("the words of the review do not compile: {error}"),
-    }
-}
 
 /// What a scan is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -290,10 +284,8 @@ impl Reader for Scan<'_> {
             Place::Code(..) | Place::Prose => {}
         }
         if self.of == Of::Output {
-            if self.claims.is_listing()
-                || matches!(line.place, Place::Opening(_))
-                || MAY_CLAIM.is_match(line.text)
-            {
+            let may_claim = || claims::may_name_a_file(line.text) && MAY_CLAIM.is_match(line.text);
+            if self.claims.is_listing() || matches!(line.place, Place::Opening(_)) || may_claim() {
                 self.claims.line(line);
             }
             let reviewer = self.reviewer;

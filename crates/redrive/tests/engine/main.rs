@@ -16,4 +16,5 @@ mod search;
 mod secrets;
 mod support;
 mod trace;
+mod trace_task;
 mod work;

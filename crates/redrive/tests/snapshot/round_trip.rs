@@ -94,7 +94,7 @@ fn a_diff_and_a_dry_run_change_nothing() {
         ("d/new", DifferenceKind::Added),
     ];
     assert_eq!(found, expected.map(|(path, kind)| (world.path(path), kind)));
-    let options = RestoreOptions { dry_run: true, force: false };
+    let options = RestoreOptions { dry_run: true, ..RestoreOptions::default() };
     let planned = world.snapshots.restore(&id, options, NOW).unwrap();
     assert_eq!(planned.restored_files, ["a", "b", "c"].map(|path| world.path(path)));
     assert_eq!(planned.deleted_files, [world.path("d/new")]);

@@ -159,7 +159,7 @@ impl World {
     }
 
     pub(crate) fn force(&self, id: &SnapshotId) -> Result<Restored, SnapshotError> {
-        self.snapshots.restore(id, RestoreOptions { force: true, dry_run: false }, NOW + 1)
+        self.snapshots.restore(id, RestoreOptions { force: true, ..RestoreOptions::default() }, NOW + 1)
     }
 
     pub(crate) fn path(&self, below: &str) -> PathBuf {

@@ -33,8 +33,9 @@ impl Engine {
         let Some(holder) = holder else { return working.await };
         tokio::select! {
             ended = working => ended,
-            never = self.drive_redrives(holder) => match never {},
-            never = self.drive_tasks(holder) => match never {},
+            // Apart from the worker's own loop, which stays small.
+            never = Box::pin(self.drive_redrives(holder)) => match never {},
+            never = Box::pin(self.drive_tasks(holder)) => match never {},
         }
     }
 
