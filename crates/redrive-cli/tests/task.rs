@@ -199,9 +199,9 @@ command = "cat src/auth.ts >> seen; ls src >> seen; echo after > src/auth.ts; to
     assert_eq!(file(&home, "src/auth.ts"), "after\n");
     let trace = trace(&home, "task-1");
     let expected = [
-        "RETRY_DECISION",
         "RECOVERY_START",
         "SNAPSHOT_RESTORE",
+        "RETRY_DECISION",
         "RETRY_START",
         "RETRY_SUCCESS",
         "RECOVERY_COMPLETE",
@@ -210,8 +210,8 @@ command = "cat src/auth.ts >> seen; ls src >> seen; echo after > src/auth.ts; to
     let start = json!({
         "strategy": "RETRY_FAILED_ONLY", "failed_subtasks": ["edit"], "succeeded_subtasks": ["plan"],
     });
-    assert_eq!(trace[1]["data"], start);
-    let restore = &trace[2]["data"];
+    assert_eq!(trace[0]["data"], start);
+    let restore = &trace[1]["data"];
     assert_eq!(restore["restored_files"], json!(["src/auth.ts"]));
     assert_eq!(restore["deleted_files"], json!(["src/temp.ts"]));
     let complete =
@@ -387,13 +387,65 @@ command = "echo half > work/state; echo under way; [ -e go ] || sleep 60; echo d
     assert_eq!(ran.code, 130, "{ran}");
     assert!(ran.stderr.contains("redrive task resume task-1"), "{ran}");
     assert!(!home.folder.path().join("work/state").exists(), "{ran}");
-    let refused = home.redrive("task run plan.toml", &[]);
-    assert_eq!(refused.code, 2, "{refused}");
-    assert!(refused.stderr.contains("task-1 of this plan is not over yet"), "{refused}");
+    // Nobody else goes on with what somebody has stopped.
+    assert_eq!(standing(&home, "task-1"), ["long cancelled"]);
+    assert_eq!(home.redrive("work --until-empty", &[]).stderr, "");
     fs::write(home.folder.path().join("go"), "").unwrap();
     let ran = home.redrive("task resume plan.toml", &[]);
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(file(&home, "work/state"), "half\n");
+}
+
+/// R-T3: a step that does not end when it is asked is killed, and its files are put back; also when it is done again later
+/// and fails then.
+#[test]
+fn files_of_a_stubborn_step_are_not_lost() {
+    let home = Home::new();
+    planned(
+        &home,
+        r#"
+[[subtasks]]
+id = "stubborn"
+snapshot = "work"
+overrides = { max_retries = 0 }
+command = "trap '' TERM INT; cat work/state >> seen; echo half > work/state; echo under way; [ -e go ] && exit 65; while :; do sleep 0.1; done"
+"#,
+    );
+    fs::create_dir(home.folder.path().join("work")).unwrap();
+    fs::write(home.folder.path().join("work/state"), "old\n").unwrap();
+    let mut running = home.spawn("task run plan.toml", &[]);
+    running.wait_for("under way");
+    running.signal("INT");
+    let ran = running.finish();
+    assert_eq!(ran.code, 130, "{ran}");
+    assert_eq!(file(&home, "work/state"), "old\n", "{ran}");
+    // Killed without a chance to put anything back.
+    let mut running = home.spawn("task resume plan.toml", &[]);
+    running.wait_for("under way");
+    running.signal("KILL");
+    running.finish();
+    assert_eq!(file(&home, "work/state"), "half\n");
+    fs::write(home.folder.path().join("go"), "").unwrap();
+    let ran = home.redrive("task resume plan.toml", &[]);
+    assert_eq!(ran.code, 1, "{ran}");
+    assert_eq!(
+        (file(&home, "seen"), file(&home, "work/state")),
+        ("old\n".repeat(3), "old\n".to_owned()),
+        "{ran}"
+    );
+}
+
+/// R-T1: of two that start the same plan at the same moment, one goes on.
+#[test]
+fn a_plan_that_is_started_twice_at_once_runs_once() {
+    let home = Home::new();
+    planned(&home, "[[subtasks]]\nid = \"one\"\ncommand = \"echo x >> done; sleep 1\"\n");
+    home.redrive("status", &[]);
+    let both = [home.spawn("task run plan.toml", &[]), home.spawn("task run plan.toml", &[])];
+    let mut codes = both.map(|running| running.finish().code);
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 2]);
+    assert_eq!(file(&home, "done"), "x\n");
 }
 
 /// R-T1: a task that is left to the workers is moved on by them; a cancelled one ends.
@@ -445,7 +497,7 @@ fn a_bad_plan_names_the_place() {
         ),
         (
             "[[subtasks]]\nid = \"a\"\ncommand = \"true\"\n[[subtasks]]\nid = \"a\"\ncommand = \"true\"\n",
-            "\"a\"",
+            "subtasks[0].id",
         ),
         (
             "[[subtasks]]\nid = \"a\"\ncommand = \"true\"\nsnapshot = \"../elsewhere\"\n",

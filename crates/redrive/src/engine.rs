@@ -79,6 +79,8 @@ pub use metrics::{
     TypeCount,
 };
 pub use overrides::{overrides_from_json, overrides_to_json};
+#[cfg(feature = "snapshot")]
+pub use protect::FileNews;
 pub use redrive::{
     Canary, EndedWhy, MOST_IDS, RedrivePlan, RedrivePreview, RedriveRequest, RedriveRun, RetryNow, Tally,
     Turn, Which, Would, parse_rate, step_size,
@@ -87,7 +89,7 @@ pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
 #[cfg(feature = "tasks")]
-pub use task::{Driver, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, subtask_id};
+pub use task::{Driver, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan, subtask_id};
 pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};
 pub use worker::{Worker, WorkerBuilder, WorkerReport};
 
@@ -125,6 +127,8 @@ struct Shared {
     recovery: RecoverySettings,
     #[cfg(feature = "snapshot")]
     snapshots: Option<Arc<protect::SnapshotPlace>>,
+    #[cfg(feature = "snapshot")]
+    file_listener: Option<protect::FileListener>,
     telling: escalation::Telling,
     lang: Lang,
     seed: Option<AtomicU64>,

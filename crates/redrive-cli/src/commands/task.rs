@@ -7,13 +7,16 @@ mod shown;
 mod watch;
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use redrive::current_umask;
-use redrive::engine::{Engine, TaskRequest};
+use redrive::engine::{Engine, TaskRequest, check_plan};
 use redrive_policy::plan::Plan;
-use redrive_policy::{EscalateSettings, Format};
+use redrive_policy::{Config, EscalateSettings, Format};
 use redrive_store::{Task, TaskId, TaskState, Timestamp};
+
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::opened::{self, Opened};
 use super::shown as show;
@@ -24,6 +27,10 @@ use crate::trouble::{TaskTrouble, Trouble, placed};
 use crate::view::task::{TaskChangedView, TaskView, TasksView};
 use crate::{Exit, Stage, render};
 
+/// How many tasks of one plan may be started at the same moment.
+const MOST_AT_ONCE: u32 = 100;
+/// The largest plan that is read.
+const MAX_PLAN: u64 = 16 << 20;
 /// How many tasks are listed.
 const LISTED: u32 = 50;
 
@@ -50,7 +57,7 @@ struct Read {
 fn read(file: &Path, stage: &mut Stage<'_>) -> Result<Read, Trouble> {
     let unreadable = |source| Trouble::Task(TaskTrouble::Unreadable { path: file.to_owned(), source });
     let path = stage.cwd.join(file);
-    let source = std::fs::read_to_string(&path).map_err(unreadable)?;
+    let source = source(&path).map_err(unreadable)?;
     let path = path.canonicalize().map_err(unreadable)?;
     let format = if path.extension() == Some(OsStr::new("json")) { Format::Json } else { Format::Toml };
     let name = file.display().to_string();
@@ -66,6 +73,59 @@ fn read(file: &Path, stage: &mut Stage<'_>) -> Result<Read, Trouble> {
     Ok(Read { plan, place: path.to_string_lossy().into_owned(), base })
 }
 
+/// The text of a plan. What is no file is not waited for.
+fn source(path: &Path) -> io::Result<String> {
+    let found = std::fs::metadata(path)?;
+    if found.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !found.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    if found.len() > MAX_PLAN {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it has more than {MAX_PLAN} bytes"),
+        ));
+    }
+    let bytes = std::fs::read(path)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].split(|byte| *byte == b'\n').count();
+        io::Error::new(io::ErrorKind::InvalidData, format!("line {line} is not UTF-8"))
+    })
+}
+
+/// What only the configuration and the engine can tell about a plan, before anything is stored.
+fn check_by_config(plan: &Plan, file: &Path, config: &Config, stage: &Stage<'_>) -> Result<(), Trouble> {
+    let unfit = |number: u32, why: String| {
+        let subtask = plan.name_of(number);
+        Trouble::Task(TaskTrouble::Unfit { plan: file.to_owned(), subtask, why })
+    };
+    for (number, subtask) in (0..).zip(&plan.subtasks) {
+        if let Err(trouble) = stage.settings.policy(config, subtask.policy.as_deref()) {
+            return Err(unfit(number, trouble.messages(stage.settings.lang).join("; ")));
+        }
+    }
+    check_plan(plan).map_err(|(number, error)| unfit(number, error.to_string()))
+}
+
+/// An engine that tells what happens to files.
+fn furnished(
+    opened: &Opened,
+    config: &Config,
+    stage: &Stage<'_>,
+) -> Result<(Engine, UnboundedReceiver<watch::FilesOf>), Trouble> {
+    let (teller, files) = unbounded_channel();
+    let engine = opened
+        .engine_builder(config, stage)
+        .on_files(move |_, source, news| {
+            // Nobody listens only when this process is on its way out.
+            let _ = teller.send((source.to_owned(), news.clone()));
+        })
+        .build()?;
+    Ok((engine, files))
+}
+
 fn start(args: &TaskRunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let Read { mut plan, place, base } = read(&args.plan, stage)?;
     if let Some(parallel) = args.parallel {
@@ -73,28 +133,38 @@ fn start(args: &TaskRunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     }
     let config = stage.settings.config()?;
     plan.review_by(&config.review);
+    check_by_config(&plan, &args.plan, &config, stage)?;
     let opened = opened::to_write(stage)?;
-    let engine = opened.engine(&config, stage)?;
+    let (engine, mut files) = furnished(&opened, &config, stage)?;
     let open = opened.wait(opened.store.tasks(true, Some(&place), 1))?;
     if let Some(task) = open.first().filter(|_| !args.again) {
         let file = args.plan.clone();
         return Err(Trouble::Task(TaskTrouble::UnderWay { id: task.id, plan: file }));
     }
-    let request = TaskRequest { plan, place: Some(place), base, umask: current_umask() };
+    let request = TaskRequest { plan, place: Some(place.clone()), base, umask: current_umask() };
     let id = opened.runtime.block_on(engine.start_task(request))?;
+    if !args.again {
+        // Of two that were started at the same moment, the first one goes on.
+        let open = opened.wait(opened.store.tasks(true, Some(&place), MOST_AT_ONCE))?;
+        if let Some(first) = open.iter().map(|task| task.id).filter(|other| *other < id).min() {
+            opened.runtime.block_on(engine.cancel_task(id, "another one was started at the same moment"))?;
+            opened.runtime.block_on(watch::until_over(&engine, id))?;
+            return Err(Trouble::Task(TaskTrouble::UnderWay { id: first, plan: args.plan.clone() }));
+        }
+    }
     if args.detach {
         opened.wait(opened.store.close())?;
         stage.talk.note(&text(stage.settings.lang, "task.detached", &[("id", &id)]));
         render::show(&TaskChangedView::new(id, TaskState::Running), stage)?;
         return Ok(Exit::Done);
     }
-    watched(&opened, &engine, id, config.escalate, stage)
+    watched(&opened, &engine, id, config.escalate, &mut files, stage)
 }
 
 fn resume(which: &OsStr, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let config = stage.settings.config()?;
     let opened = opened::to_read(stage)?;
-    let engine = opened.engine(&config, stage)?;
+    let (engine, mut files) = furnished(&opened, &config, stage)?;
     let task = find(&opened, which, stage)?;
     let lang = stage.settings.lang;
     if task.state == TaskState::Succeeded {
@@ -102,7 +172,7 @@ fn resume(which: &OsStr, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
         return Ok(Exit::Done);
     }
     opened.runtime.block_on(engine.resume_task(task.id))?;
-    watched(&opened, &engine, task.id, config.escalate, stage)
+    watched(&opened, &engine, task.id, config.escalate, &mut files, stage)
 }
 
 /// Moves a task on until it is over, and tells how it ended.
@@ -111,9 +181,10 @@ fn watched(
     engine: &Engine,
     id: TaskId,
     escalate: EscalateSettings,
+    files: &mut UnboundedReceiver<watch::FilesOf>,
     stage: &mut Stage<'_>,
 ) -> Result<Exit, Trouble> {
-    let ended = opened.runtime.block_on(watch::run(engine, id, stage));
+    let ended = opened.runtime.block_on(watch::run(engine, id, files, stage));
     let exit = match ended {
         Ok(Some(signal)) => {
             let line = text(stage.settings.lang, "task.interrupted", &[("id", &id)]);
@@ -189,9 +260,7 @@ fn cancel(which: &OsStr, why: Option<&str>, stage: &mut Stage<'_>) -> Result<Exi
 fn check(file: &Path, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let Read { plan, .. } = read(file, stage)?;
     let config = stage.settings.config()?;
-    for subtask in &plan.subtasks {
-        stage.settings.policy(&config, subtask.policy.as_deref())?;
-    }
+    check_by_config(&plan, file, &config, stage)?;
     show(&TaskView::of_plan(&plan), Exit::Done, stage)
 }
 

@@ -17,6 +17,8 @@ pub(crate) enum TaskTrouble {
     Unreadable { path: PathBuf, source: io::Error },
     /// The plan is wrong.
     BadPlan(ConfigError),
+    /// A part of the plan cannot be done here.
+    Unfit { plan: PathBuf, subtask: String, why: String },
     /// A task of this plan is not over yet.
     UnderWay { id: TaskId, plan: PathBuf },
     /// No such task.
@@ -26,9 +28,10 @@ pub(crate) enum TaskTrouble {
 impl TaskTrouble {
     pub(super) fn exit(&self) -> Exit {
         match self {
-            TaskTrouble::Unreadable { .. } | TaskTrouble::BadPlan(_) | TaskTrouble::UnderWay { .. } => {
-                Exit::Usage
-            }
+            TaskTrouble::Unreadable { .. }
+            | TaskTrouble::BadPlan(_)
+            | TaskTrouble::Unfit { .. }
+            | TaskTrouble::UnderWay { .. } => Exit::Usage,
             TaskTrouble::Unknown { .. } => Exit::Nothing,
         }
     }
@@ -51,6 +54,11 @@ impl TaskTrouble {
                 "trouble.task.unreadable",
                 &[("path", &path.display()), ("why", &system_error(source, lang))],
             ),
+            TaskTrouble::Unfit { plan, subtask, why } => text(
+                lang,
+                "trouble.task.unfit",
+                &[("plan", &plan.display()), ("subtask", subtask), ("why", why)],
+            ),
             TaskTrouble::UnderWay { id, .. } => text(lang, "trouble.task.under-way", &[("id", id)]),
             TaskTrouble::Unknown { which, store } => {
                 text(lang, "trouble.task.unknown", &[("which", which), ("store", store)])
@@ -61,7 +69,9 @@ impl TaskTrouble {
     pub(super) fn hint(&self, lang: Lang) -> String {
         match self {
             TaskTrouble::Unreadable { .. } => text(lang, "trouble.hint.task.unreadable", &[]),
-            TaskTrouble::BadPlan(_) => text(lang, "trouble.hint.task.bad-plan", &[]),
+            TaskTrouble::BadPlan(_) | TaskTrouble::Unfit { .. } => {
+                text(lang, "trouble.hint.task.bad-plan", &[])
+            }
             TaskTrouble::UnderWay { plan, .. } => {
                 text(lang, "trouble.hint.task.under-way", &[("plan", &plan.display())])
             }

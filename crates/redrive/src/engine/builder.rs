@@ -44,8 +44,21 @@ pub struct EngineBuilder {
     auto_redrive: Vec<AutoRedrive>,
     #[cfg(feature = "snapshot")]
     snapshots: Option<Arc<super::protect::SnapshotPlace>>,
+    #[cfg(feature = "snapshot")]
+    file_listener: Option<HearsOfFiles>,
     lang: Option<Lang>,
     listener: Option<Listener>,
+}
+
+/// Whoever is told of files.
+#[cfg(feature = "snapshot")]
+struct HearsOfFiles(super::protect::FileListener);
+
+#[cfg(feature = "snapshot")]
+impl std::fmt::Debug for HearsOfFiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HearsOfFiles")
+    }
 }
 
 struct StoreHandle(Arc<dyn Store>);
@@ -70,6 +83,8 @@ impl EngineBuilder {
             auto_redrive: Vec::new(),
             #[cfg(feature = "snapshot")]
             snapshots: None,
+            #[cfg(feature = "snapshot")]
+            file_listener: None,
             lang: None,
             listener: None,
         }
@@ -136,6 +151,16 @@ impl EngineBuilder {
         self
     }
 
+    /// Who is told when the files of a command are put back, or are not protected; with the job and its source.
+    #[cfg(feature = "snapshot")]
+    pub fn on_files(
+        mut self,
+        listener: impl Fn(redrive_store::JobId, &str, &super::FileNews) + Send + Sync + 'static,
+    ) -> EngineBuilder {
+        self.file_listener = Some(HearsOfFiles(Box::new(listener)));
+        self
+    }
+
     /// The language that reports are written in; the configuration's, else English.
     pub fn lang(mut self, lang: Lang) -> EngineBuilder {
         self.lang = Some(lang);
@@ -188,6 +213,8 @@ impl EngineBuilder {
             recovery: config.map_or_else(RecoverySettings::default, |config| config.recovery),
             #[cfg(feature = "snapshot")]
             snapshots: self.snapshots,
+            #[cfg(feature = "snapshot")]
+            file_listener: self.file_listener.map(|hears| hears.0),
             escalate,
             telling: Telling::new(self.listener, escalate.notify_immediately),
             lang: self.lang.or_else(|| config.and_then(|config| config.settings.lang)).unwrap_or_default(),

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::{Engine, Running};
 use crate::exec::Protected;
+use crate::hooks::guarded;
 use crate::outcome::{Evidence, Executed, Outcome};
 use crate::secrets::redact;
 use crate::snapshot::{
@@ -22,6 +23,29 @@ use crate::snapshot::{
 
 /// How many names an event tells.
 const NAMES: usize = 1_000;
+/// The folder with the notes of attempts that work on files.
+const AT_WORK: &str = "at-work";
+
+/// What happened to the files of a command, for whoever watches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileNews {
+    /// They are as they were before it.
+    PutBack {
+        /// Files that are as they were.
+        restored: usize,
+        /// Files that were moved aside.
+        aside: usize,
+    },
+    /// They are not kept, and will not be put back.
+    Unprotected {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Whoever wants to hear of it, with the job's source.
+pub(super) type FileListener = Box<dyn Fn(JobId, &str, &FileNews) + Send + Sync>;
 
 /// Where snapshots are kept; made and opened when the first one is wanted.
 #[derive(Debug)]
@@ -45,6 +69,30 @@ impl SnapshotPlace {
         let snapshots = Arc::new(Snapshots::open(&self.dir)?.never_touching(self.never.iter().cloned()));
         *opened = Some(Arc::clone(&snapshots));
         Ok(snapshots)
+    }
+
+    /// Where it is noted that an attempt works on the files of a snapshot. The note goes when they are put back, or are as the
+    /// work wants them; one that is still there tells that nobody got that far. It need not outlive the machine: then the
+    /// lease has not, either, and the attempt is known to have crashed.
+    fn note(&self, id: &SnapshotId) -> PathBuf {
+        self.dir.join(AT_WORK).join(id.as_str())
+    }
+
+    fn write_note(&self, id: &SnapshotId) -> Result<(), SnapshotError> {
+        let path = self.note(id);
+        let written =
+            std::fs::create_dir_all(self.dir.join(AT_WORK)).and_then(|()| std::fs::write(&path, b""));
+        written.map_err(|source| SnapshotError::Io { doing: "note", path, source })
+    }
+
+    fn remove_note(&self, id: &SnapshotId) {
+        let path = self.note(id);
+        if let Err(error) = std::fs::remove_file(&path)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            // The next attempt puts back once more what is as it was.
+            tracing::warn!(%error, path = %path.display(), "a note could not be removed");
+        }
     }
 }
 
@@ -105,22 +153,26 @@ pub(super) async fn begin(running: &Running, protected: Option<&Protected>) -> R
         return Ok(Guard { kept: None });
     };
     let job = running.job_id();
-    if running.attempt > 1 || running.crashes > 0 {
-        match newest(&place, job).await {
-            Ok(Some(id)) => {
-                let guard = Guard { kept: Some(Kept { place, id, base: protected.base.clone() }) };
-                return guard.put_back(running).await.map(|()| guard);
-            }
-            Ok(None) => {}
-            Err(error) => return Err(Box::new(not_restored(&error, Duration::ZERO))),
+    match newest(&place, job).await {
+        // A snapshot of an earlier life is no longer of use, unless that life was cut short with its files as they were then.
+        Ok(Some(id)) if running.attempt > 1 || running.crashes > 0 || place.note(&id).exists() => {
+            let guard = Guard { kept: Some(Kept { place, id, base: protected.base.clone() }) };
+            guard.put_back(running).await?;
+            return guard.at_work();
         }
+        Ok(_) => {}
+        Err(error) => return Err(Box::new(not_restored(&error, Duration::ZERO))),
+    }
+    if let Some(root) = leads_out(protected) {
+        engine.unprotected(running, &format!("{root:?} leads out of {}", protected.base.display())).await;
+        return Ok(Guard { kept: None });
     }
     let request = request(engine, job, running.token.fence, protected, running);
     let now = engine.now();
     match at(&place, move |snapshots| snapshots.create(&request, now.millis())).await {
         Ok(created) => {
             let (id, base) = (created.snapshot.id, protected.base.clone());
-            Ok(Guard { kept: Some(Kept { place, id, base }) })
+            Guard { kept: Some(Kept { place, id, base }) }.at_work()
         }
         // R-P14: warned of, and done without.
         Err(error) => {
@@ -154,6 +206,16 @@ fn request(
     request
 }
 
+/// The first root that was meant below the base and is not, by way of a link.
+fn leads_out(protected: &Protected) -> Option<&String> {
+    let base = protected.base.canonicalize().ok()?;
+    let out = |root: &&String| {
+        Path::new(root.as_str()).is_relative()
+            && protected.base.join(root).canonicalize().is_ok_and(|path| !path.starts_with(&base))
+    };
+    protected.plan.roots.iter().find(out)
+}
+
 /// What the names of a job's snapshots begin with.
 fn prefix(job: JobId) -> String {
     format!("snap-{job}-")
@@ -165,6 +227,12 @@ async fn newest(place: &Arc<SnapshotPlace>, job: JobId) -> Result<Option<Snapsho
 }
 
 impl Guard {
+    /// Notes that the work begins.
+    fn at_work(self) -> Result<Guard, Box<Executed>> {
+        let noted = self.kept.as_ref().map_or(Ok(()), |kept| kept.place.write_note(&kept.id));
+        noted.map(|()| self).map_err(|error| Box::new(not_restored(&error, Duration::ZERO)))
+    }
+
     /// How many files the command has changed so far; nothing when nobody knows.
     pub(super) async fn changed(&self) -> Option<usize> {
         let Kept { place, id, .. } = self.kept.as_ref()?;
@@ -182,11 +250,12 @@ impl Guard {
     pub(super) async fn over(self, running: &Running, executed: Executed) -> Executed {
         let Some(Kept { place, id, .. }) = &self.kept else { return executed };
         if executed.outcome == Outcome::Succeeded {
-            let (id, now) = (id.clone(), running.engine().now().millis());
-            if let Err(error) = at(place, move |snapshots| snapshots.mark_after(&id, now)).await {
+            let (marked, now) = (id.clone(), running.engine().now().millis());
+            if let Err(error) = at(place, move |snapshots| snapshots.mark_after(&marked, now)).await {
                 // Undoing it later will take every difference for its own, or find that it cannot.
                 tracing::warn!(job = %running.job_id(), %error, "what a command has changed is not kept");
             }
+            place.remove_note(id);
             return executed;
         }
         match self.put_back(running).await {
@@ -208,9 +277,11 @@ impl Guard {
         let Some(Kept { place, id, base }) = &self.kept else { return Ok(()) };
         let began = std::time::Instant::now();
         match restore(place, id.clone(), base, Scope::Everything, running.engine().now()).await {
-            Ok(put_back) if put_back.is_empty() => Ok(()),
             Ok(put_back) => {
-                running.engine().tell_put_back(running, &put_back).await;
+                place.remove_note(id);
+                if !put_back.is_empty() {
+                    running.engine().tell_put_back(running, &put_back).await;
+                }
                 Ok(())
             }
             Err(error) => Err(Box::new(not_restored(&error, began.elapsed()))),
@@ -273,6 +344,8 @@ impl Engine {
 
     /// Files are put back: an event beside the job says which.
     async fn tell_put_back(&self, running: &Running, put_back: &PutBack) {
+        let (restored, aside) = (put_back.restored_files.len(), put_back.deleted_files.len());
+        self.tell_files(running, &FileNews::PutBack { restored, aside });
         let event = self
             .emit("snapshot_restore", &running.job.source)
             .job(running.job_id())
@@ -285,6 +358,7 @@ impl Engine {
     async fn unprotected(&self, running: &Running, why: &str) {
         let why = one_line(why);
         tracing::warn!(job = %running.job_id(), why, "a command runs without a snapshot");
+        self.tell_files(running, &FileNews::Unprotected { why: redact(&why) });
         let event = self
             .emit("snapshot_missing", &running.job.source)
             .job(running.job_id())
@@ -292,6 +366,12 @@ impl Engine {
             .importance(4)
             .data(&json!({ "why": why }));
         self.tell_beside(running, event).await;
+    }
+
+    fn tell_files(&self, running: &Running, news: &FileNews) {
+        if let Some(listener) = &self.0.file_listener {
+            guarded("a listener of files", || listener(running.job_id(), &running.job.source, news));
+        }
     }
 
     async fn tell_beside(&self, running: &Running, event: super::Emit) {

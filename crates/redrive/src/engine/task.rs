@@ -12,12 +12,16 @@ mod story;
 
 use std::path::PathBuf;
 
+use redrive_policy::one_line;
 use redrive_policy::plan::{Plan, RecoveryStrategy};
-use redrive_store::{JobId, JobState, NewTask, SubtaskState, Task, TaskId, TaskState, TaskStep};
+use redrive_store::{
+    JobId, JobState, MAX_NAME_BYTES, NewTask, SubtaskState, Task, TaskId, TaskState, TaskStep,
+};
 use serde::{Deserialize, Serialize};
 
 use super::overrides::JobOverrides;
 use super::{Engine, EngineError};
+use crate::bounded::both_ends;
 use crate::packed::PackedPath;
 pub use drive::{Driver, TaskTurn};
 use progress::Progress;
@@ -119,6 +123,12 @@ pub fn subtask_id(task: TaskId, plan: &Plan, number: u32) -> String {
     named.unwrap_or_else(|| format!("{task}-sub-{}", u64::from(number) + 1))
 }
 
+/// Whether every subtask of a plan can be a job, before anything is stored: the number of the first that cannot, and why.
+pub fn check_plan(plan: &Plan) -> Result<(), (u32, EngineError)> {
+    let stored = Stored { plan: plan.clone(), base: PackedPath(PathBuf::from("/")), umask: None };
+    begin::fits(&stored)
+}
+
 impl Engine {
     /// Starts a task. Nothing is begun until somebody moves it on: a worker, or a [`Driver`].
     pub async fn start_task(&self, request: TaskRequest) -> Result<TaskId, EngineError> {
@@ -131,10 +141,11 @@ impl Engine {
             }
         }
         let subtasks = u32::try_from(plan.subtasks.len()).unwrap_or(u32::MAX);
-        let name = plan.name.clone();
+        // People read it on one line; the plan keeps it as it was written.
+        let name = both_ends(&one_line(&plan.name), MAX_NAME_BYTES).into_owned();
         let stored = Stored { plan, base: PackedPath(base), umask };
         // Refused now rather than in the middle.
-        begin::fits(&stored)?;
+        begin::fits(&stored).map_err(|(_, error)| error)?;
         let plan = serde_json::to_value(&stored).map_err(EngineError::Payload)?;
         let task = NewTask { name, place, plan, subtasks, progress: Progress::default().to_json() };
         let id = self.store().start_task(self.now(), task).await?;

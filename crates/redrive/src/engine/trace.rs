@@ -214,7 +214,7 @@ struct Tracer {
     recovering: bool,
     /// Whether an attempt runs.
     running: bool,
-    /// Files that the attempt put back when it had failed: told after what was decided about it.
+    /// Files that the attempt put back when it had failed: told once it is known what was decided about it.
     restored: Vec<TraceEntry>,
     /// Whether its retries do again what was undone.
     redoing: bool,
@@ -321,9 +321,9 @@ impl Tracer {
         };
         if event.event_type != "job_dead" {
             let data = fields(&json!(record), DECISION_FIELDS);
+            self.undone(done, entries);
             entries.push(self.about.entry(event, TraceEvent::RetryDecision, attempt, data));
             self.last = Some(decision);
-            self.undone(event, done, entries);
             return;
         }
         entries.append(&mut self.restored);
@@ -365,17 +365,25 @@ impl Tracer {
     }
 
     /// Files were put back before the next attempt: a recovery of this subtask alone, which is over when it is.
-    fn undone(&mut self, event: &Event, done: &[String], entries: &mut Vec<TraceEntry>) {
-        if self.restored.is_empty() {
-            return;
-        }
+    fn undone(&mut self, done: &[String], entries: &mut Vec<TraceEntry>) {
+        let Some(first) = self.restored.first() else { return };
+        let timestamp = first.timestamp;
         if !std::mem::replace(&mut self.redoing, true) {
             let data = json!({
                 "strategy": RecoveryStrategy::RetryFailedOnly,
                 "failed_subtasks": [self.name()],
                 "succeeded_subtasks": done,
             });
-            entries.push(self.about.entry(event, TraceEvent::RecoveryStart, None, data));
+            let about = self.about.clone();
+            entries.push(TraceEntry {
+                timestamp,
+                event: TraceEvent::RecoveryStart,
+                session_id: about.session_id,
+                task_id: about.task_id,
+                subtask_id: about.subtask_id,
+                iteration_index: None,
+                data,
+            });
         }
         entries.append(&mut self.restored);
     }

@@ -1,15 +1,19 @@
 //! Running a task while somebody watches: its steps run here, what they write is shown line by line, and a line of ours
 //! says what began, what failed and why, what is done better next time, and what was put back.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive::engine::{CommandExecutor, Driver, Engine, HttpExecutor, Shutdown, TASK_QUEUE, TaskNews};
+use redrive::engine::{
+    CommandExecutor, Driver, Engine, FileNews, HttpExecutor, Shutdown, TASK_QUEUE, TaskNews,
+};
 use redrive::{Wiring, Writer};
+use redrive_policy::plan::Work;
 use redrive_policy::{EscalateSettings, human_duration};
 use redrive_store::{SubtaskState, TaskId, TaskState};
 use tokio::sync::Notify;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 
 use super::shown::Shown;
@@ -23,11 +27,18 @@ use crate::trouble::Trouble;
 use crate::view::moment::rough;
 use crate::view::task::TaskView;
 
+/// How long a step that is asked to end may take: it is then killed, and there is time to put its files back.
+const GRACE: Duration = Duration::from_secs(2);
 /// How much of a hint is shown.
 const HINT_LINES: usize = 12;
 
 /// Runs a task until it is over, whoever ends it; the signal that interrupted it, if one did.
-pub(super) async fn run(engine: &Engine, id: TaskId, stage: &mut Stage<'_>) -> Result<Option<i32>, Trouble> {
+pub(super) async fn run(
+    engine: &Engine,
+    id: TaskId,
+    files: &mut UnboundedReceiver<FilesOf>,
+    stage: &mut Stage<'_>,
+) -> Result<Option<i32>, Trouble> {
     let lang = stage.settings.lang;
     let task = engine.store().task(id).await?.ok_or(redrive::engine::EngineError::UnknownTask(id))?;
     let plan = engine.plan_of(&task)?;
@@ -37,6 +48,15 @@ pub(super) async fn run(engine: &Engine, id: TaskId, stage: &mut Stage<'_>) -> R
         &[("id", &id), ("name", &task.name), ("n", &task.subtasks), ("parallel", &plan.parallel)],
     );
     stage.talk.narrate(&line);
+    let elsewhere = plan.subtasks.iter().filter_map(|subtask| match &subtask.work {
+        Work::Handler { kind, .. } => Some(kind.as_str()),
+        Work::Command(_) | Work::Http(_) => None,
+    });
+    let elsewhere: BTreeSet<&str> = elsewhere.collect();
+    if !elsewhere.is_empty() {
+        let kinds: Vec<&str> = elsewhere.into_iter().collect();
+        stage.talk.note(&text(lang, "task.handlers", &[("kinds", &kinds.join(", "))]));
+    }
     let mut signals = Signals::listen().map_err(Trouble::NoRuntime)?;
     let (teller, mut told) = unbounded_channel();
     let changed = Arc::new(Notify::new());
@@ -47,6 +67,8 @@ pub(super) async fn run(engine: &Engine, id: TaskId, stage: &mut Stage<'_>) -> R
         .queues([plan.queue.as_deref().unwrap_or(TASK_QUEUE)])
         .keeps_its_own()
         .concurrency(plan.parallel as usize)
+        // Who wants it to end does not want to wait for what runs.
+        .grace(Duration::ZERO)
         .executor(EXEC, Arc::new(wired(stage)))
         .executor(HTTP, Arc::new(HttpExecutor::new()?))
         .observe(move |report| {
@@ -69,6 +91,7 @@ pub(super) async fn run(engine: &Engine, id: TaskId, stage: &mut Stage<'_>) -> R
         loop {
             tokio::select! {
                 biased;
+                Some((name, one)) = files.recv() => tell_files(&name, &one, stage),
                 Some(attempt) = told.recv() => tell(&attempt, stage),
                 Some(one) = news.recv() => tell_news(&one, stage),
                 signal = signals.next() => {
@@ -79,7 +102,7 @@ pub(super) async fn run(engine: &Engine, id: TaskId, stage: &mut Stage<'_>) -> R
                         stage.talk.note(&say(lang, "task.stopping"));
                     }
                     interrupted = Some(signal);
-                    shutdown.now();
+                    shutdown.signal();
                 }
                 ended = &mut driving, if !over => {
                     ended?;
@@ -97,7 +120,15 @@ pub(super) async fn run(engine: &Engine, id: TaskId, stage: &mut Stage<'_>) -> R
             interrupted = None;
         }
     }
+    if let Some(signal) = interrupted {
+        // Nobody else shall go on with what somebody has stopped.
+        engine.cancel_task(id, &text(lang, "task.interrupted-why", &[("signal", &signal)])).await?;
+        drive(&mut driver, &changed, &sender).await?;
+    }
     driver.leave().await?;
+    while let Ok((name, one)) = files.try_recv() {
+        tell_files(&name, &one, stage);
+    }
     while let Ok(attempt) = told.try_recv() {
         tell(&attempt, stage);
     }
@@ -143,13 +174,13 @@ pub(super) async fn until_over(
 /// How steps are connected to the terminal: what they write comes line by line, with their names.
 fn wired(stage: &Stage<'_>) -> CommandExecutor {
     if stage.settings.form == Form::Json || stage.talk.is_quiet() {
-        return CommandExecutor::captured();
+        return CommandExecutor::wired(|| Wiring { grace: Some(GRACE), ..Wiring::captured() });
     }
     CommandExecutor::wired_by(|running| {
         let name = &running.job.source;
         let stdout: Writer = Box::new(Shown::new(name, tokio::io::stdout()));
         let stderr: Writer = Box::new(Shown::new(name, tokio::io::stderr()));
-        Wiring { stdout: Some(stdout), stderr: Some(stderr), ..Wiring::captured() }
+        Wiring { stdout: Some(stdout), stderr: Some(stderr), grace: Some(GRACE), ..Wiring::captured() }
     })
 }
 
@@ -201,6 +232,25 @@ fn tell(attempt: &Told, stage: &mut Stage<'_>) {
         }
         End::Cancelled { .. } => stage.talk.narrate(&text(lang, "task.step-cancelled", &[("name", name)])),
         End::Uncounted => {}
+    }
+}
+
+/// What happened to the files of a step, and its name.
+pub(super) type FilesOf = (String, FileNews);
+
+/// One line for what happened to the files of a step.
+fn tell_files(name: &str, news: &FileNews, stage: &mut Stage<'_>) {
+    let lang = stage.settings.lang;
+    match news {
+        FileNews::PutBack { restored, aside } => {
+            let values: [(&str, &dyn std::fmt::Display); 3] =
+                [("name", &name), ("restored", restored), ("aside", aside)];
+            stage.talk.narrate(&text(lang, "task.restored", &values));
+        }
+        FileNews::Unprotected { why } => {
+            stage.talk.warning(&text(lang, "task.unprotected", &[("name", &name), ("why", why)]));
+        }
+        _ => {}
     }
 }
 

@@ -17,16 +17,16 @@ const EXEC: &str = "exec";
 /// The kind of a job that is an HTTP call.
 const HTTP: &str = "http";
 
-/// Whether every subtask can be a job at all: its payload fits, its names are names.
-pub(super) fn fits(stored: &Stored) -> Result<(), EngineError> {
-    for number in 0..stored.plan.subtasks.len() {
-        let number = u32::try_from(number).unwrap_or(u32::MAX);
-        job(TaskId(i64::MAX), stored, number, None, None)?.validate()?;
-        if let Work::Http(call) = &stored.plan.subtasks[number as usize].work {
-            let payload = serde_json::to_vec(call).map_err(EngineError::Payload)?;
+/// Whether every subtask can be a job at all: its payload fits, its names are names. The number of the first that cannot.
+pub(super) fn fits(stored: &Stored) -> Result<(), (u32, EngineError)> {
+    for (number, subtask) in (0..).zip(&stored.plan.subtasks) {
+        let blame = |error| (number, error);
+        let job = job(TaskId(i64::MAX), stored, number, None, None).map_err(blame)?;
+        job.validate().map_err(|error| blame(error.into()))?;
+        if let Work::Http(_) = &subtask.work {
             let name = subtask_id(TaskId(0), &stored.plan, number);
-            HttpSpec::from_payload(&payload)
-                .map_err(|error| EngineError::BadCall(name, error.to_string()))?;
+            HttpSpec::from_payload(&job.payload)
+                .map_err(|error| blame(EngineError::BadCall(name, error.to_string())))?;
         }
     }
     Ok(())

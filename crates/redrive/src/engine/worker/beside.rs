@@ -48,7 +48,11 @@ impl Engine {
             let is_over =
                 |standing| !matches!(standing, JobStanding::Ready { .. } | JobStanding::Leased { .. });
             if begun.is_empty() || begun.iter().any(|one| is_over(one.standing)) {
-                return Ok(true);
+                // One whose plan nobody can read does not go on.
+                let task = self.store().task(id).await?;
+                if task.is_some_and(|task| self.plan_of(&task).is_ok()) {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)
