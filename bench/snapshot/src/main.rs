@@ -26,15 +26,24 @@ fn main() -> Outcome<()> {
             round + 1
         );
     }
-    let ratio = |column: usize| median(rows.iter().map(|row| row[column] / row[0]).collect());
-    println!("\n| | seconds | of the copy | target |\n|---|---|---|---|");
-    let seconds = |column: usize| median(rows.iter().map(|row| row[column]).collect());
-    println!("| `cp -r` and `sync` | {:.2} | 1 | |", seconds(0));
-    println!("| snapshot | {:.2} | {:.2} | 1.5 |", seconds(1), ratio(1));
-    let faster = median(rows.iter().map(|row| row[1] / row[2]).collect());
-    println!("| snapshot again, nothing changed | {:.3} | {faster:.0} times faster than the first | 10 times |", seconds(2));
-    println!("| restore, all files gone | {:.2} | {:.2} | 1.5 |", seconds(3), ratio(3));
-    println!("| restore, all files changed | {:.2} | {:.2} | 1.5 |", seconds(4), ratio(4));
+    // The best of each: on a machine with other work it is the one to look at.
+    let best = |column: usize| rows.iter().map(|row| row[column]).fold(f64::INFINITY, f64::min);
+    let row = |name: &str, column: usize, target: &str| {
+        let ratio = median(rows.iter().map(|row| row[column] / row[0]).collect());
+        println!("| {name} | {:.2} | {:.2} | {ratio:.2} | {target} |", best(column), best(column) / best(0));
+    };
+    println!(
+        "\n| | best, seconds | of the best copy | of the copy of the same round, median | at most |\n|---|---|---|---|---|"
+    );
+    row("`cp -r` and `sync`", 0, "");
+    row("snapshot", 1, "1.5");
+    row("restore, all files gone", 3, "1.5");
+    row("restore, all files changed", 4, "1.5");
+    println!(
+        "\nA second snapshot of the same tree: {:.3} s, {:.0} times faster (10 are wanted).",
+        best(2),
+        best(1) / best(2)
+    );
     Ok(())
 }
 
