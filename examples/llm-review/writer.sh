@@ -1,71 +1,77 @@
 #!/bin/sh
-# A model that takes four attempts. It reads what was wrong with the last one as its first argument, as a prompt would hold it.
-# REDRIVE_ATTEMPT stands for what it has learned; a real model would read the hint.
+# A model that takes four attempts. Its first argument is what was wrong with the last one, and it acts on that, as a model does
+# that finds it in its prompt.
 set -eu
 cd "$(dirname "$0")"
+hint=$1
 
-head_of_file() {
-    cat <<'PYTHON'
-class BoundedQueue:
-    """A queue that refuses more than it can hold."""
-
-    def __init__(self, limit):
-        if limit < 1:
-            raise ValueError("a queue holds at least one")
-        self.limit = limit
-        self.items = []
-PYTHON
+beginning() {
+    cat <<'SHELL'
+# A queue that refuses more than it can hold.
+set -eu
+limit=2
+count=0
+items=
+SHELL
 }
 
-rest_of_file() {
-    cat <<'PYTHON'
+rest() {
+    cat <<'SHELL'
 
-    def push(self, item):
-        if len(self.items) >= self.limit:
-            raise OverflowError("the queue is full")
-        self.items.append(item)
+push() {
+    if [ "$count" -ge "$limit" ]; then
+        return 1
+    fi
+    items="$items $1"
+    count=$((count + 1))
+}
 
-    def pop(self):
-        if not self.items:
-            raise LookupError("the queue is empty")
-        return self.items.pop(0)
+pop() {
+    if [ "$count" -eq 0 ]; then
+        return 1
+    fi
+    set -- $items
+    popped=$1
+    shift
+    items=$*
+    count=$((count - 1))
+}
 
-
-if __name__ == "__main__":
-    queue = BoundedQueue(2)
-    queue.push("a")
-    queue.push("b")
-    try:
-        queue.push("c")
-        raise AssertionError("it took a third one")
-    except OverflowError:
-        pass
-    assert [queue.pop(), queue.pop()] == ["a", "b"]
-    print("the queue holds")
-PYTHON
+push a
+push b
+if push c; then
+    echo "it took a third one"
+    exit 1
+fi
+pop
+[ "$popped" = a ]
+pop
+[ "$popped" = b ]
+echo "the queue holds"
+SHELL
 }
 
 answer() {
-    printf 'Wrote work/queue.py:\n\n```python\n'
-    cat work/queue.py
+    printf 'Wrote work/queue.sh:\n\n```sh\n'
+    cat work/queue.sh
     printf '```\n'
 }
 
-case "${REDRIVE_ATTEMPT:-1}" in
-1) # It grows tired.
-    { head_of_file; printf '\n    # ... rest of the methods omitted\n'; } > work/queue.py
+case "$hint" in
+'') # Nobody has complained yet: it grows tired.
+    { beginning; printf '\n# ... rest of the functions omitted\n'; } > work/queue.sh
     answer
     ;;
-2) # It leaves something for later.
-    { head_of_file; printf '\n    def push(self, item):\n        # TODO: refuse when it is full\n        self.items.append(item)\n'; } > work/queue.py
+*incomplete* | *不完全*) # It writes more, and leaves something for later.
+    { beginning; printf '\npush() {\n    # TODO: refuse when it is full\n    items="$items $1"\n}\n'; } > work/queue.sh
     answer
     ;;
-3) # It thinks for too long.
-    head_of_file > work/queue.py
+*TODO*) # It thinks for too long.
+    beginning > work/queue.sh
     sleep 60
     ;;
 *) # It delivers.
-    { head_of_file; rest_of_file; } > work/queue.py
+    { beginning; rest; } > work/queue.sh
     answer
     ;;
 esac

@@ -31,6 +31,7 @@ pub(super) fn graph(graph: &Graph, columns: usize, colour: bool) -> String {
     let room = columns.saturating_sub(LEFT_FOR_NOTE).max(12);
     let widest = rows.iter().map(head).map(|(before, name)| width(&before) + 1 + width(&name)).max();
     let widest = widest.unwrap_or(0).min(room);
+    let states = graph.nodes.iter().map(|node| width(&escape(&node.state.text))).max().unwrap_or(0);
     let lines = rows.iter().map(|row| {
         let (before, name) = head(row);
         let Some(node) = row.node.map(|node| &graph.nodes[node]) else {
@@ -41,8 +42,10 @@ pub(super) fn graph(graph: &Graph, columns: usize, colour: bool) -> String {
         let said = said(node, row, graph);
         let left = columns.saturating_sub(widest + 2);
         let state = cut(&escape(&node.state.text), left);
-        let note = cut(&said, left.saturating_sub(width(&state) + 2));
-        let note = if note.is_empty() { note } else { format!("  {note}") };
+        // Notes begin in one column; where no state is told they take its place.
+        let apart = if states == 0 { 0 } else { states.saturating_sub(width(&state)) + 2 };
+        let note = cut(&said, left.saturating_sub(width(&state) + apart));
+        let note = if note.is_empty() { note } else { format!("{}{note}", " ".repeat(apart)) };
         let before = marked(&before, node, colour);
         format!("{before} {name}{gap}  {}{note}", tinted(&state, node.state.tone, colour))
             .trim_end()
@@ -366,6 +369,6 @@ mod tests {
         let joined: String = ('b'..='m').collect();
         let drawing = drawn(&format!("a {leaves} z{joined}"));
         assert!(!drawing.contains('├'), "{drawing}");
-        assert_eq!(drawing.lines().last(), Some("* z    ← b, c, d, …"));
+        assert_eq!(drawing.lines().last(), Some("* z  ← b, c, d, …"));
     }
 }

@@ -46,7 +46,9 @@ struct FindingView {
 impl ReviewView {
     pub(crate) fn new(mut items: Vec<ReviewItem>, with_hints: bool) -> ReviewView {
         if !with_hints {
-            items.iter_mut().for_each(|item| item.hint = None);
+            for item in &mut items {
+                item.hint = None;
+            }
         }
         ReviewView { schema: "redrive/review.v1", passed: items.iter().all(|item| item.passed), items }
     }

@@ -154,14 +154,18 @@ impl TaskView {
     fn progress(&self, lang: Lang) -> Progress {
         let told = Standing::ALL.into_iter().filter(|state| *state != Standing::Succeeded);
         let parts = told.filter(|state| self.count(*state) > 0);
-        let parts: Vec<String> =
-            parts.map(|state| format!("{} {}", self.count(state), state.word(lang))).collect();
+        let parts: Vec<String> = parts
+            .map(|state| {
+                text(lang, "task-view.count", &[("n", &self.count(state)), ("word", &state.word(lang))])
+            })
+            .collect();
         Progress {
             label: say(lang, "task-view.steps"),
             done: u64::try_from(self.done()).unwrap_or(u64::MAX),
             total: u64::try_from(self.total()).unwrap_or(u64::MAX),
             tone: list::tone(self.state),
-            note: parts.join(" · "),
+            // Of many, they are counted below.
+            note: if self.total() > MOST_DRAWN { String::new() } else { parts.join(" · ") },
         }
     }
 
@@ -178,7 +182,7 @@ impl TaskView {
             }
         };
         Block::Graph(Graph {
-            labels: [word("step"), word("state"), word("after"), word("note")],
+            labels: [word("step"), word("stands"), word("after"), word("note")],
             nodes: self.subtasks.iter().map(node).collect(),
         })
     }
@@ -216,7 +220,7 @@ impl TaskView {
         };
         let columns = vec![
             Column::left(word("step")).cut_to(16),
-            Column::left(word("state")),
+            Column::left(word("stands")),
             Column::left(word("job")).rank(1),
             Column::left(word("note")).cut_to(20),
         ];

@@ -263,6 +263,11 @@ fn in_prose(text: &str, from: usize, to: usize) -> bool {
     if before.ends_with([',', '、']) {
         return true;
     }
+    // A function of Python that was written without a fence.
+    let declares = ["def ", "async def "].iter().any(|word| text.trim_start().starts_with(word));
+    if declares && before.ends_with(':') {
+        return true;
+    }
     // Punctuation hangs on its word; what stands apart stands for something, unless a program says what it is doing.
     let stands_apart = text[..from].ends_with(char::is_whitespace);
     stands_apart

@@ -106,7 +106,6 @@ macro_rules! suite {
                 what_begins_is_enqueued_as_anything, a_step_counts_for_who_knows_the_version, a_race_has_one_winner,
                 one_holds_a_task, begun_tells_each_standing, a_job_without_a_story_is_gone, marks_move_subtasks,
                 a_step_tells_its_events, an_end_is_told, a_task_is_reopened, what_is_seen_is_known, old_tasks_go,
-                what_is_too_much_is_refused,
             ]);
             suite!(@ $back_end told_tasks [those_that_people_were_told_of_are_found]);
             suite!(@ $back_end groups [
@@ -150,7 +149,7 @@ macro_rules! suite {
                 whoever_waits_is_answered,
             ]);
             suite!(@ $back_end bounds [
-                a_call_takes_no_more_than_a_batch,
+                a_call_takes_no_more_than_a_batch, a_task_takes_no_more_than_it_may,
             ]);
             suite!(@ $back_end status [
                 counters_follow_everything, what_is_reserved_is_seen,

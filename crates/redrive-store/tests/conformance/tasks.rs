@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use redrive_policy::Cause;
 use redrive_store::{
-    Begun, Event, EventFilter, EventSeq, EventStatus, JobId, JobStanding, JobState, MAX_BATCH,
-    MAX_PLACE_BYTES, MAX_PLAN_BYTES, NewEvent, NewJob, NewTask, Order, Redriven, Refusal, StoreError,
-    Subtask, SubtaskState, Task, TaskEnd, TaskId, TaskState, TaskStep, TaskStepped, Trouble,
+    Begun, Event, EventFilter, EventSeq, EventStatus, JobId, JobStanding, JobState, NewEvent, NewJob,
+    NewTask, Order, Redriven, Refusal, StoreError, Subtask, SubtaskState, Task, TaskEnd, TaskId, TaskState,
+    TaskStep, TaskStepped, Trouble,
 };
 use serde_json::{Value, json};
 
 use crate::back_end::Given;
 use crate::given::{Hand, at, cancelled, dead, job, retry, success, wants};
 
-fn new_task(place: Option<&str>, subtasks: u32) -> NewTask {
+pub(crate) fn new_task(place: Option<&str>, subtasks: u32) -> NewTask {
     NewTask {
         name: "build".to_owned(),
         place: place.map(str::to_owned),
@@ -29,7 +29,7 @@ async fn started(given: &Given, subtasks: u32) -> TaskId {
 }
 
 /// A step that does nothing but count.
-fn step(task: TaskId, version: i64) -> TaskStep {
+pub(crate) fn step(task: TaskId, version: i64) -> TaskStep {
     TaskStep {
         task,
         version,
@@ -51,7 +51,7 @@ fn reported(event_type: &str) -> NewEvent {
     NewEvent { event_type: event_type.to_owned(), source: "engine".to_owned(), data, ..NewEvent::default() }
 }
 
-async fn read(given: &Given, id: TaskId) -> Task {
+pub(crate) async fn read(given: &Given, id: TaskId) -> Task {
     given.store.task(id).await.unwrap().expect("there is such a task")
 }
 
@@ -80,7 +80,7 @@ fn types(events: &[Event]) -> Vec<&str> {
     events.iter().map(|event| event.event_type.as_str()).collect()
 }
 
-fn refusal<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> Refusal {
+pub(crate) fn refusal<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> Refusal {
     match answer.unwrap_err().trouble() {
         Trouble::Refused(refusal) => refusal.clone(),
         other => panic!("refused, not {other}"),
@@ -436,8 +436,8 @@ pub(crate) async fn an_end_is_told(given: &Given) {
         (TaskState::Succeeded, None, EventStatus::Success),
         (TaskState::Partial, None, EventStatus::Success),
         (TaskState::Cancelled, None, EventStatus::Success),
-        (TaskState::Partial, Some(json!({ "level": 2 })), EventStatus::Failed),
-        (TaskState::Escalated, Some(json!({ "level": 3 })), EventStatus::Failed),
+        (TaskState::Partial, Some(json!({ "level": 2 })), EventStatus::DeadLetter),
+        (TaskState::Escalated, Some(json!({ "level": 3 })), EventStatus::DeadLetter),
     ] {
         let id = started(given, 1).await;
         let end = TaskEnd { state, why: "it is over".to_owned(), report: report.clone() };
@@ -451,7 +451,7 @@ pub(crate) async fn an_end_is_told(given: &Given) {
         let last = &events[2];
         assert_eq!((last.status, last.parent, last.seq), (status, Some(events[1].seq), task.event));
         assert_eq!((&last.data["state"], &last.data["why"]), (&json!(state), &json!("it is over")));
-        assert_eq!(last.importance, if status == EventStatus::Failed { 4 } else { 3 });
+        assert_eq!(last.importance, if status == EventStatus::DeadLetter { 4 } else { 3 });
         assert_eq!(given.store.advance_task(at(9), step(id, stepped.version)).await.unwrap(), None);
     }
     let id = started(given, 1).await;
@@ -563,40 +563,4 @@ pub(crate) async fn old_tasks_go(given: &Given) {
     assert_eq!(told(given, ids[0]).await, []);
     let next = started(given, 1).await;
     assert!(next > ids[4]);
-}
-
-/// R-T1, reliability 47: what is too much is refused with words, before anything is written.
-pub(crate) async fn what_is_too_much_is_refused(given: &Given) {
-    let store = &given.store;
-    let before = Hand(&**store).everything().await;
-    let long = "x".repeat(MAX_PLAN_BYTES);
-    let plan = NewTask { plan: json!(long), ..new_task(None, 1) };
-    let bytes = MAX_PLAN_BYTES + 2;
-    let too_large = |what| Refusal::TooLarge { what, bytes, most: MAX_PLAN_BYTES };
-    assert_eq!(refusal(store.start_task(at(0), plan).await), too_large("the plan"));
-    let progress = NewTask { progress: json!(long), ..new_task(None, 1) };
-    assert_eq!(refusal(store.start_task(at(0), progress).await), too_large("the progress"));
-    let place = "p".repeat(MAX_PLACE_BYTES + 1);
-    let far = store.start_task(at(0), new_task(Some(&place), 1)).await;
-    assert!(matches!(refusal(far), Refusal::TooLarge { what: "the place of the plan", .. }));
-    let nameless = NewTask { name: String::new(), ..new_task(None, 1) };
-    assert!(matches!(refusal(store.start_task(at(0), nameless).await), Refusal::BadName { .. }));
-    assert_eq!(Hand(&**store).everything().await, before);
-    let id = store.start_task(at(0), new_task(Some(&place[1..]), 1)).await.unwrap();
-    let many = TaskStep { begin: vec![(0, job("a")); MAX_BATCH + 1], ..step(id, 1) };
-    let too_many = Refusal::TooMany { count: MAX_BATCH + 1, most: MAX_BATCH };
-    assert_eq!(refusal(store.advance_task(at(0), many).await), too_many);
-    let wish = TaskStep { progress: Some(json!(long)), ..step(id, 1) };
-    assert_eq!(refusal(store.advance_task(at(0), wish).await), too_large("the progress"));
-    let report = Some(json!(long));
-    let end = TaskEnd { state: TaskState::Escalated, why: String::new(), report };
-    let wish = TaskStep { end: Some(end), ..step(id, 1) };
-    assert_eq!(refusal(store.advance_task(at(0), wish).await), too_large("the report"));
-    let bad = TaskStep { begin: vec![(0, NewJob { priority: 101, ..job("a") })], ..step(id, 1) };
-    assert_eq!(refusal(store.advance_task(at(0), bad).await), Refusal::BadPriority(101));
-    let reopened = store.reopen_task(at(0), id, 1, json!(long), Vec::new()).await;
-    assert_eq!(refusal(reopened), too_large("the progress"));
-    assert_eq!(read(given, id).await.version, 1);
-    let asked = store.acknowledged(vec!["x".to_owned(); MAX_BATCH + 1]).await;
-    assert_eq!(refusal(asked), too_many);
 }

@@ -87,7 +87,7 @@ impl Page for TasksView {
         let columns = vec![
             Column::left(word("id")),
             Column::left(word("name")).cut_to(12),
-            Column::left(word("state")),
+            Column::left(word("stands")),
             Column::right(word("steps")),
             Column::right(word("failed")).rank(2),
             Column::right(word("started")).rank(1),
