@@ -44,10 +44,10 @@ pub(super) fn graph(graph: &Graph, columns: usize, colour: bool) -> String {
         let state = cut(&escape(&node.state.text), left);
         // Notes begin in one column; where no state is told they take its place.
         let apart = if states == 0 { 0 } else { states.saturating_sub(width(&state)) + 2 };
-        let note = cut(&said, left.saturating_sub(width(&state) + apart));
-        let note = if note.is_empty() { note } else { format!("{}{note}", " ".repeat(apart)) };
+        let said = cut(&said, left.saturating_sub(width(&state) + apart));
+        let said = if said.is_empty() { said } else { format!("{}{said}", " ".repeat(apart)) };
         let before = marked(&before, node, colour);
-        format!("{before} {name}{gap}  {}{note}", tinted(&state, node.state.tone, colour))
+        format!("{before} {name}{gap}  {}{said}", tinted(&state, node.state.tone, colour))
             .trim_end()
             .to_owned()
     });
@@ -64,15 +64,15 @@ fn marked(before: &str, node: &GraphNode, colour: bool) -> String {
 }
 
 fn said(node: &GraphNode, row: &Row, graph: &Graph) -> String {
-    let note = escape(&node.note).into_owned();
+    let own = escape(&node.note).into_owned();
     if row.after.is_empty() {
-        return note;
+        return own;
     }
     let names: Vec<String> =
         row.after.iter().take(NAMED).map(|after| escape(&graph.nodes[*after].name).into_owned()).collect();
     let more = if row.after.len() > NAMED { ", …" } else { "" };
     let after = format!("← {}{more}", names.join(", "));
-    if note.is_empty() { after } else { format!("{note} {after}") }
+    if own.is_empty() { after } else { format!("{own} {after}") }
 }
 
 /// Stands for the mark of a node among the lines of a drawing, which have none.
@@ -365,9 +365,9 @@ mod tests {
     /// R-T1: what is too wide to draw is listed, each with what it waits for.
     #[test]
     fn what_is_too_wide_is_listed() {
-        let leaves: String = ('b'..='m').map(|leaf| format!("{leaf}a ")).collect();
+        let leaves: Vec<String> = ('b'..='m').map(|leaf| format!("{leaf}a")).collect();
         let joined: String = ('b'..='m').collect();
-        let drawing = drawn(&format!("a {leaves} z{joined}"));
+        let drawing = drawn(&format!("a {} z{joined}", leaves.join(" ")));
         assert!(!drawing.contains('├'), "{drawing}");
         assert_eq!(drawing.lines().last(), Some("* z  ← b, c, d, …"));
     }

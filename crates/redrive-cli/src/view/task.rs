@@ -281,8 +281,8 @@ fn in_words(work: &Work) -> String {
             argv => argv.join(" "),
         },
         Work::Http(call) => {
-            let word = |name: &str| call.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
-            format!("{} {}", word("method"), word("url")).trim().to_owned()
+            let field = |name: &str| call.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
+            format!("{} {}", field("method"), field("url")).trim().to_owned()
         }
         Work::Handler { kind, .. } => kind.clone(),
     };

@@ -281,12 +281,10 @@ fn explain_waiting(plan: &Plan, items: &mut [SubtaskItem], goes_on: bool) {
     let Ok(graph) = graph::Graph::of(plan) else { return };
     for number in graph.order() {
         let needs = graph.needs(*number);
-        let item = &items[*number as usize];
-        match item.state {
-            Standing::Waiting if goes_on => {
-                if needs.iter().all(|need| items[*need as usize].state == Standing::Succeeded) {
-                    items[*number as usize].state = Standing::Ready;
-                }
+        let is_done = |need: &u32| items[*need as usize].state == Standing::Succeeded;
+        match items[*number as usize].state {
+            Standing::Waiting if goes_on && needs.iter().all(is_done) => {
+                items[*number as usize].state = Standing::Ready;
             }
             Standing::Skipped => {
                 let fault = needs.iter().find_map(|need| {
