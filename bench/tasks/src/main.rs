@@ -32,6 +32,10 @@ const ROWS: [(Shape, u32, u32); 15] = [
     (Shape::Commands, 3_000, 4),
 ];
 
+/// The same, moved on by a worker that nobody told to.
+const BESIDE: [(Shape, u32, u32); 3] =
+    [(Shape::Random, 10_000, 4), (Shape::Random, 10_000, 64), (Shape::Chain, 1_000, 4)];
+
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -41,7 +45,15 @@ fn main() {
         .expect("a runtime");
     println!(
         "{:<24} {:>9} {:>13} {:>10} {:>15} {:>13} {:>7} {:>7} {:>7}",
-        "shape", "subtasks", "dependencies", "at a time", "ms per subtask", "bare jobs ms", "turns", "start s", "end s"
+        "shape",
+        "subtasks",
+        "dependencies",
+        "at a time",
+        "ms per subtask",
+        "bare jobs ms",
+        "turns",
+        "start s",
+        "end s"
     );
     if let [shape, subtasks, parallel] = &args[..] {
         let shape = Shape::named(shape).expect("random, chain, apart or commands");
@@ -51,6 +63,10 @@ fn main() {
     }
     for (shape, subtasks, parallel) in ROWS {
         runtime.block_on(row(shape, subtasks, parallel));
+    }
+    println!("\nmoved on by a worker beside its work");
+    for (shape, subtasks, parallel) in BESIDE {
+        runtime.block_on(beside(shape, subtasks, parallel));
     }
 }
 
@@ -110,6 +126,36 @@ async fn row(shape: Shape, subtasks: u32, parallel: u32) {
         started.as_secs_f64(),
         ended.as_secs_f64(),
     );
+}
+
+/// A task that is started beside a worker, from its start to its end.
+async fn beside(shape: Shape, subtasks: u32, parallel: u32) {
+    let folder = tempfile::tempdir_in(".").expect("a folder");
+    let engine = Engine::open(folder.path().join("redrive.db")).expect("a store");
+    let shutdown = Shutdown::new();
+    let plan = shape.plan(subtasks, parallel);
+    let working = engine
+        .worker()
+        .concurrency(parallel as usize)
+        .handle("nothing", |_: u32, _: Context| async { Ok::<_, redrive::Fail>(()) })
+        .executor("exec", Arc::new(CommandExecutor::captured()))
+        .run(&shutdown);
+    let watching = async {
+        let began = Instant::now();
+        let request = TaskRequest { plan, place: None, base: folder.path().to_owned(), umask: None };
+        let id = engine.start_task(request).await.expect("a task");
+        // Asking for the whole task would cost as much as it does.
+        while engine.store().open_tasks(1).await.expect("tasks").contains(&id) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        shutdown.signal();
+        (engine.store().task(id).await.expect("a task").map(|task| task.state), began.elapsed())
+    };
+    let (worked, (state, over)) = tokio::join!(working, watching);
+    worked.expect("worked");
+    assert_eq!(state, Some(TaskState::Succeeded));
+    let per = over.as_secs_f64() * 1e3 / f64::from(subtasks);
+    println!("{:<24} {subtasks:>9} {:>13} {parallel:>10} {per:>15.3}", shape.name(), "");
 }
 
 /// The same jobs, enqueued at once and worked off: milliseconds for each.

@@ -8,7 +8,7 @@ use redrive::Fail;
 use redrive::engine::{Context, Engine, Shutdown, TaskTurn};
 use redrive_store::{TaskId, TaskState};
 
-use crate::support::{Kind, World, on_both, worker};
+use crate::support::{Kind, World, chained, on_both, worker};
 
 on_both! {
     /// R-T1, invariant I2: two engines that both move a task on begin every subtask once.
@@ -19,15 +19,9 @@ on_both! {
     workers_beside_their_work = beside;
 }
 
+/// Forty steps, each but the first four after two others.
 fn plan() -> String {
-    let mut plan = String::from("parallel = 4\n");
-    for number in 0..40 {
-        plan += &format!("[[subtasks]]\nid = \"s{number}\"\nhandler = \"count\"\npayload = {number}\n");
-        if number >= 4 {
-            plan += &format!("depends_on = [\"s{}\", \"s{}\"]\n", number - 4, number - 3);
-        }
-    }
-    plan
+    chained(40, 4, &[4, 3])
 }
 
 type Times = Arc<Mutex<HashMap<u32, u32>>>;
@@ -36,6 +30,11 @@ async fn count(number: u32, times: Times) -> Result<(), Fail> {
     *times.lock().unwrap().entry(number).or_default() += 1;
     tokio::time::sleep(Duration::from_millis(5)).await;
     Ok(())
+}
+
+fn every_one_once(times: &Times) {
+    let times = times.lock().unwrap();
+    assert!(times.len() == 40 && times.values().all(|times| *times == 1), "{times:?}");
 }
 
 /// Moves the task on with no pause, letting go of it again and again so that others have their chance.
@@ -68,9 +67,7 @@ async fn two_drivers(kind: Kind) {
     let (worked, (a, b, c)) = tokio::join!(working.run(&shutdown), driving);
     worked.unwrap();
     assert_eq!([a, b, c], [TaskState::Succeeded; 3]);
-    let times = times.lock().unwrap();
-    assert_eq!(times.len(), 40);
-    assert!(times.values().all(|times| *times == 1), "{times:?}");
+    every_one_once(&times);
     let rounds = world.store.subtasks(id).await.unwrap();
     assert!(rounds.iter().all(|subtask| subtask.rounds == 1), "{rounds:?}");
     world.is_sound().await;
@@ -111,6 +108,5 @@ async fn beside(kind: Kind) {
         one.await.unwrap().unwrap();
     }
     assert_eq!(world.task(id).await.state, TaskState::Succeeded);
-    let times = times.lock().unwrap();
-    assert!(times.len() == 40 && times.values().all(|times| *times == 1), "{times:?}");
+    every_one_once(&times);
 }

@@ -4,10 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use redrive::engine::{Driver, TaskNews};
-use redrive_store::{TaskId, TaskState};
+use redrive_store::{SubtaskState, TaskId, TaskState};
 use tokio::sync::Notify;
 
 use crate::support::{Kind, World, drive, on_both, worker};
+
+use SubtaskState::{Failed, Skipped, Succeeded};
 
 on_both! {
     /// R-T2, R-T3, reliability 1: whoever undoes may be replaced after every turn, and the end is the same.
@@ -18,6 +20,10 @@ on_both! {
     damaged_under_an_attempt = damaged_meanwhile;
     /// R-P14: a snapshot that cannot be made is told, and the work goes on.
     a_snapshot_that_cannot_be_made = too_much;
+    /// R-T2: what fails while something else is undone has its turn afterwards, and the task comes to an end.
+    a_failure_during_an_undoing = fails_meanwhile;
+    /// R-T2: a step that was given up, and is done again for another one's sake, is given up no more.
+    given_up_and_done_again = given_up;
     /// R-T2: `on_escalate = "rollback"` leaves the files as they were before the task.
     all_or_nothing = rolled_back;
 }
@@ -257,4 +263,62 @@ command = "echo three > other/y; exit 77"
     assert_eq!(state, TaskState::Escalated);
     assert_eq!((tree(&world.base().join("src")), tree(&world.base().join("other"))), before);
     world.is_sound().await;
+}
+
+async fn fails_meanwhile(kind: Kind) {
+    let world = World::new(kind).await;
+    // `slow` is undone with what it depends on, and takes its time to end; `other` fails while it is waited for.
+    let plan = r#"
+[[subtasks]]
+id = "write"
+command = "echo x >> writes"
+[[subtasks]]
+id = "slow"
+depends_on = "write"
+command = "trap 'touch asked; sleep 1; exit 1' TERM; touch slow; if [ ! -e asked ]; then while :; do sleep 0.01; done; fi"
+[[subtasks]]
+id = "test"
+depends_on = "write"
+blames = "write"
+overrides = { max_retries = 0 }
+command = "until [ -e slow ]; do sleep 0.01; done; [ -e asked ] || exit 1"
+[[subtasks]]
+id = "other"
+overrides = { max_retries = 0 }
+command = "until [ -e asked ]; do sleep 0.01; done; exit 77"
+[[subtasks]]
+id = "after"
+depends_on = "other"
+command = "touch after"
+"#;
+    let (id, state, _) = world.done(plan).await;
+    assert_eq!(state, TaskState::Partial, "{:#?}", world.task(id).await);
+    assert_eq!(world.states(id).await, [Succeeded, Succeeded, Succeeded, Failed, Skipped]);
+    assert_eq!(world.text("writes").as_deref(), Some("x\nx\n"));
+    assert_eq!(world.task(id).await.report.unwrap()["subtask_id"], "other");
+    world.is_sound().await;
+}
+
+async fn given_up(kind: Kind) {
+    let world = World::new(kind).await;
+    let plan = r#"
+[[subtasks]]
+id = "write"
+command = "echo x >> writes"
+[[subtasks]]
+id = "flaky"
+depends_on = "write"
+overrides = { max_retries = 0 }
+recovery = "PARTIAL_COMMIT"
+command = "[ $(wc -l < writes) = 2 ] || { touch failed; exit 77; }"
+[[subtasks]]
+id = "test"
+depends_on = "write"
+blames = "write"
+overrides = { max_retries = 0 }
+command = "until [ -e failed ]; do sleep 0.01; done; sleep 0.5; [ $(wc -l < writes) = 2 ]"
+"#;
+    let (id, state, _) = world.done(plan).await;
+    assert_eq!(state, TaskState::Succeeded, "{:#?}", world.task(id).await);
+    assert_eq!(world.text("writes").as_deref(), Some("x\nx\n"));
 }

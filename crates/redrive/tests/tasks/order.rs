@@ -11,7 +11,7 @@ use redrive_store::TaskState;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{Kind, World, on_both};
+use crate::support::{Kind, World, chained, on_both};
 
 on_both! {
     /// R-T1: commands, calls and handlers stand in one plan; each gets what the plan gives it, after what it depends on.
@@ -92,14 +92,7 @@ command = "echo ran > ran"
 
 async fn no_more(kind: Kind) {
     let world = World::new(kind).await;
-    let mut plan = String::from("parallel = 3\n");
-    for number in 0..30 {
-        plan += &format!("[[subtasks]]\nid = \"s{number}\"\nhandler = \"count\"\npayload = {number}\n");
-        if number >= 10 {
-            plan += &format!("depends_on = [\"s{}\", \"s{}\"]\n", number - 10, number - 7);
-        }
-    }
-    let id = world.start(&plan).await;
+    let id = world.start(&chained(30, 3, &[10, 7])).await;
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let done: Arc<Mutex<Vec<usize>>> = Arc::default();
     let (running, seen, over) = (Arc::clone(&now), Arc::clone(&most), Arc::clone(&done));

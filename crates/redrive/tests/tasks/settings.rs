@@ -9,6 +9,8 @@ use redrive_store::{SubtaskState, TaskState};
 
 use crate::support::{Kind, World, on_both};
 
+use SubtaskState::{Failed, Skipped, Succeeded};
+
 on_both! {
     /// R-P7, 002 §7.1: with `enable_snapshots = false` none is taken, and the work is done all the same.
     no_snapshots = none_is_taken;
@@ -75,7 +77,6 @@ async fn kept_for_hours(kind: Kind) {
 }
 
 async fn a_part(kind: Kind) {
-    use SubtaskState::{Failed, Skipped, Succeeded};
     for (enabled, ends) in [(true, TaskState::Partial), (false, TaskState::Escalated)] {
         let world = configured(kind, &format!("[recovery]\npartial_commit_enabled = {enabled}\n")).await;
         let (id, state, _) = world.done(HALF).await;

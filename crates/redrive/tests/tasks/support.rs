@@ -186,6 +186,19 @@ impl World {
     }
 }
 
+/// A plan of so many calls of `count`, each with its number and after those that are so many before it.
+pub(crate) fn chained(count: usize, parallel: u32, after: &[usize]) -> String {
+    let subtask = |number: usize| {
+        let before = after.iter().filter_map(|back| number.checked_sub(*back));
+        let names: Vec<String> = before.map(|before| format!("\"s{before}\"")).collect();
+        let depends_on = names.join(", ");
+        format!(
+            "[[subtasks]]\nid = \"s{number}\"\nhandler = \"count\"\npayload = {number}\ndepends_on = [{depends_on}]\n"
+        )
+    };
+    format!("parallel = {parallel}\n{}", (0..count).map(subtask).collect::<String>())
+}
+
 /// A worker of commands and calls, to be given handlers.
 pub(crate) fn worker(engine: &Engine) -> WorkerBuilder {
     engine
@@ -209,8 +222,8 @@ pub(crate) async fn finish(engine: &Engine, id: TaskId, worker: WorkerBuilder) -
         shutdown.signal();
         ended
     };
-    let (worked, ended) = tokio::join!(worker.run(&shutdown), driving);
-    worked.unwrap();
+    let (left, ended) = tokio::join!(worker.run(&shutdown), driving);
+    left.unwrap();
     ended
 }
 

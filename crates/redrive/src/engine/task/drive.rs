@@ -193,15 +193,19 @@ impl Driver {
     async fn decide(
         &mut self,
         known: &mut Known,
-        failed: Vec<u32>,
+        mut failed: Vec<u32>,
         draft: &mut Draft,
     ) -> Result<(), EngineError> {
         if let Some(why) = known.progress.cancelled.clone() {
             return self.cancel(known, &why, draft).await;
         }
         if known.progress.undoing.is_some() {
+            // It has its turn once nothing is undone any more.
+            draft.progressed |= !failed.is_empty();
+            known.progress.failed_meanwhile.extend(failed);
             return self.undo(known, draft).await;
         }
+        failed.extend(known.failed_meanwhile());
         if !failed.is_empty() || known.progress.resumed {
             self.recover(known, failed, draft).await?;
             if known.progress.undoing.is_some() {
@@ -368,6 +372,14 @@ impl Known {
     pub(super) fn mark(&mut self, number: u32, state: SubtaskState, draft: &mut Draft) {
         self.front.set(number, stand(state));
         draft.mark.push((number, state));
+    }
+
+    /// What has failed while something was being undone, and was not undone with it.
+    fn failed_meanwhile(&mut self) -> Vec<u32> {
+        let mut failed = std::mem::take(&mut self.progress.failed_meanwhile);
+        let stands = self.front.stands();
+        failed.retain(|number| matches!(stands[*number as usize], Stand::Failed | Stand::Cancelled));
+        failed
     }
 
     /// Whether the end of a subtask was wanted.

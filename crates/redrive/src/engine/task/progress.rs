@@ -19,6 +19,9 @@ pub(super) struct Progress {
     /// What is being undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) undoing: Option<Undoing>,
+    /// What failed while something else was being undone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) failed_meanwhile: Vec<u32>,
     /// What was undone, or failed, and is under way again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) redoing: Option<Redoing>,
@@ -45,8 +48,11 @@ pub(super) struct Undoing {
     pub(super) undo: Vec<u32>,
     /// How many of them are.
     pub(super) done: usize,
-    /// What is done again afterwards.
+    /// What waits again afterwards.
     pub(super) redo: Vec<u32>,
+    /// What will not be begun.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) skip: Vec<u32>,
 }
 
 /// Subtasks that are done again.

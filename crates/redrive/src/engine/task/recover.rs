@@ -41,10 +41,16 @@ impl Driver {
         if by_a_person {
             draft.progressed = true;
             failed.extend(known.standing(Stand::Failed));
-            failed.sort_unstable();
-            failed.dedup();
         }
+        failed.sort_unstable();
+        failed.dedup();
         let Some(first) = failed.first().copied() else { return Ok(()) };
+        // A person takes over anyway: this is one more thing to look at.
+        if let Some(stopping) = known.progress.stopping.as_mut().filter(|_| !by_a_person) {
+            stopping.failed.extend(failed);
+            draft.progressed = true;
+            return Ok(());
+        }
         known.redo_is_over(self.id, &failed, draft);
         let plan = &known.stored.plan;
         let at_fault = strategy::with_blamed(plan, &failed);
@@ -87,17 +93,21 @@ impl Driver {
         match choice.strategy {
             RecoveryStrategy::RetryFailedOnly | RecoveryStrategy::RollbackAndRetry => {
                 known.progress.rounds += u32::from(!by_a_person);
-                for number in at_fault.iter().filter(|number| !failed.contains(number)) {
+                for number in at_fault.iter().filter(|number| failed.binary_search(number).is_err()) {
                     let told = self.told_of(known, first).await?;
                     known.progress.told.retain(|(whom, _)| whom != number);
                     known.progress.told.push((*number, told));
                 }
+                // What somebody ended on purpose is not done again, and what depends on it is not begun.
+                let ended = failed.iter().filter(|number| choice.redo.binary_search(number).is_err());
+                known.progress.given_up.extend(ended);
                 known.progress.undoing = Some(Undoing {
                     strategy: choice.strategy,
                     failed,
                     undo: choice.undo,
                     done: 0,
                     redo: choice.redo,
+                    skip: choice.skip,
                 });
                 draft.hurry = true;
             }
@@ -189,9 +199,10 @@ impl Driver {
                 known.progress.undoing = Some(Undoing {
                     strategy: RecoveryStrategy::Escalate,
                     failed: stopping.failed,
+                    redo: undo.clone(),
                     undo,
                     done: 0,
-                    redo: Vec::new(),
+                    skip: Vec::new(),
                 });
                 draft.progressed = true;
                 draft.hurry = true;
@@ -205,7 +216,9 @@ impl Driver {
             draft.end = Some(TaskEnd { state: TaskState::Escalated, why, report: Some(report) });
             return Ok(());
         }
-        let failed = known.progress.given_up.clone();
+        // What was given up may have been done again since, for another one's sake.
+        let mut failed = known.progress.given_up.clone();
+        failed.retain(|number| !known.has_succeeded(*number));
         if !failed.is_empty() {
             draft.events.push(event(
                 "recovery_complete",
@@ -223,6 +236,13 @@ impl Driver {
         } else if known.front.stands().iter().all(|stand| *stand == Stand::Succeeded) {
             let why = "everything succeeded".to_owned();
             draft.end = Some(TaskEnd { state: TaskState::Succeeded, why, report: None });
+        } else {
+            // Nothing runs and nothing can be begun: nobody but a person gets it on.
+            let mut failed = known.standing(Stand::Failed);
+            failed.extend(known.standing(Stand::Cancelled));
+            known.progress.stopping = Some(Stopping { failed, not_restored: None, rolled_back: false });
+            draft.progressed = true;
+            draft.hurry = true;
         }
         Ok(())
     }
@@ -336,13 +356,10 @@ impl Known {
     /// Everything is undone that had to be: it waits again, or the task ends.
     fn undone(&mut self, task: TaskId, undoing: Undoing, draft: &mut Draft) {
         self.progress.undoing = None;
-        let mut again = undoing.undo;
-        again.extend(&undoing.redo);
-        again.sort_unstable();
-        again.dedup();
-        for number in again {
-            self.mark(number, SubtaskState::Waiting, draft);
+        for number in &undoing.redo {
+            self.mark(*number, SubtaskState::Waiting, draft);
         }
+        self.skip(task, &undoing.skip, draft);
         if undoing.strategy == RecoveryStrategy::Escalate {
             let names = self.names(task, &undoing.failed);
             tracing::info!(%task, ?names, "everything was undone");
@@ -364,7 +381,7 @@ impl Known {
     /// Tells that something that was done again has failed again.
     fn redo_is_over(&mut self, task: TaskId, failed: &[u32], draft: &mut Draft) {
         let Some(redoing) = &self.progress.redoing else { return };
-        if redoing.redo.iter().any(|number| failed.contains(number)) {
+        if redoing.redo.iter().any(|number| failed.binary_search(number).is_ok()) {
             self.complete(task, "ESCALATE", draft);
         }
     }
