@@ -380,8 +380,9 @@ pub trait Tasks: Send + Sync {
 
     /// One step, in one transaction: enqueues jobs, marks subtasks, tells events, and writes how far the task is. Nothing
     /// happens, and nothing is answered, when the version is another one or the task is over. Events of the step carry the
-    /// task's id as their caller's id, and so do jobs that name no other. When the task is over with this step, a `task_ended` event tells so (status success, or
-    /// failed when a person is told; its data names state and why).
+    /// task's id as their caller's id, and so do jobs that name no other. When the task is over with this step, a `task_ended` event
+    /// tells so (status success, or `dead_letter` when a person is told: the failure itself is counted where its letter is; its
+    /// data names state and why).
     fn advance_task(&self, now: Timestamp, step: TaskStep) -> Answer<'_, Option<TaskStepped>>;
 
     /// Goes on with a task that is over and did not succeed: it is running again, with this progress and these subtasks

@@ -77,7 +77,7 @@ pub(crate) fn task_ended<'a>(
     EventRow {
         parent: Some(parent),
         caller_id: Some(caller_id),
-        status: Some(if told { EventStatus::Failed } else { EventStatus::Success }),
+        status: Some(if told { EventStatus::DeadLetter } else { EventStatus::Success }),
         importance: told.then_some(4),
         tags: row::tags(&["task"]),
         ..by_the_store("task_ended", source_id, &data)

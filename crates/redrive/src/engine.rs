@@ -135,6 +135,8 @@ struct Shared {
     longest_lease_ms: AtomicU64,
     clock_watch: Mutex<ClockWatch>,
     desk: tokio::sync::Mutex<Option<Desk>>,
+    #[cfg(feature = "tasks")]
+    tasks_moved: tokio::sync::watch::Sender<worker::TasksMoved>,
 }
 
 impl Engine {

@@ -436,8 +436,8 @@ pub(crate) async fn an_end_is_told(given: &Given) {
         (TaskState::Succeeded, None, EventStatus::Success),
         (TaskState::Partial, None, EventStatus::Success),
         (TaskState::Cancelled, None, EventStatus::Success),
-        (TaskState::Partial, Some(json!({ "level": 2 })), EventStatus::Failed),
-        (TaskState::Escalated, Some(json!({ "level": 3 })), EventStatus::Failed),
+        (TaskState::Partial, Some(json!({ "level": 2 })), EventStatus::DeadLetter),
+        (TaskState::Escalated, Some(json!({ "level": 3 })), EventStatus::DeadLetter),
     ] {
         let id = started(given, 1).await;
         let end = TaskEnd { state, why: "it is over".to_owned(), report: report.clone() };
@@ -451,7 +451,7 @@ pub(crate) async fn an_end_is_told(given: &Given) {
         let last = &events[2];
         assert_eq!((last.status, last.parent, last.seq), (status, Some(events[1].seq), task.event));
         assert_eq!((&last.data["state"], &last.data["why"]), (&json!(state), &json!("it is over")));
-        assert_eq!(last.importance, if status == EventStatus::Failed { 4 } else { 3 });
+        assert_eq!(last.importance, if status == EventStatus::DeadLetter { 4 } else { 3 });
         assert_eq!(given.store.advance_task(at(9), step(id, stepped.version)).await.unwrap(), None);
     }
     let id = started(given, 1).await;

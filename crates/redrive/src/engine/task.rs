@@ -13,7 +13,7 @@ mod story;
 use std::path::PathBuf;
 
 use redrive_policy::plan::{Plan, RecoveryStrategy};
-use redrive_store::{NewTask, SubtaskState, Task, TaskId, TaskState, TaskStep};
+use redrive_store::{JobId, JobState, NewTask, SubtaskState, Task, TaskId, TaskState, TaskStep};
 use serde::{Deserialize, Serialize};
 
 use super::overrides::JobOverrides;
@@ -137,7 +137,9 @@ impl Engine {
         begin::fits(&stored)?;
         let plan = serde_json::to_value(&stored).map_err(EngineError::Payload)?;
         let task = NewTask { name, place, plan, subtasks, progress: Progress::default().to_json() };
-        Ok(self.store().start_task(self.now(), task).await?)
+        let id = self.store().start_task(self.now(), task).await?;
+        self.0.tasks_moved.send_modify(|moved| moved.started += 1);
+        Ok(id)
     }
 
     /// The plan of a task.
@@ -183,17 +185,29 @@ impl Engine {
             return Ok(task.state == TaskState::Running);
         }
         let progress = Progress::read(&task)?.resumed();
-        let rows = self.store().subtasks(id).await?;
-        let again = |state| match state {
-            SubtaskState::Skipped | SubtaskState::Cancelled => Some(SubtaskState::Waiting),
-            SubtaskState::Waiting
-            | SubtaskState::Started
-            | SubtaskState::Succeeded
-            | SubtaskState::Failed => None,
-        };
-        let mark = rows.iter().filter_map(|row| Some((row.number, again(row.state)?))).collect();
+        let mut mark = Vec::new();
+        for row in self.store().subtasks(id).await? {
+            let to = match row.state {
+                SubtaskState::Skipped | SubtaskState::Cancelled => SubtaskState::Waiting,
+                // Somebody may have put its letter back by hand, or away: then its job says where it stands.
+                SubtaskState::Failed if self.is_letter_no_more(row.job).await? => SubtaskState::Started,
+                SubtaskState::Waiting
+                | SubtaskState::Started
+                | SubtaskState::Succeeded
+                | SubtaskState::Failed => continue,
+            };
+            mark.push((row.number, to));
+        }
         let reopened =
             self.store().reopen_task(self.now(), id, task.version, progress.to_json(), mark).await?;
+        self.0.tasks_moved.send_modify(|moved| moved.started += 1);
         Ok(reopened.is_some())
+    }
+
+    /// Whether a job that was a letter is known, and none any more.
+    async fn is_letter_no_more(&self, job: Option<JobId>) -> Result<bool, EngineError> {
+        let Some(job) = job else { return Ok(false) };
+        let record = self.store().job(job).await?;
+        Ok(record.is_some_and(|record| !matches!(record.state, JobState::Dead(_))))
     }
 }

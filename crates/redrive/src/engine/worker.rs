@@ -22,6 +22,8 @@ use super::executor::{ByExecutor, Work};
 use super::handler::{Reply, Typed};
 use super::{AttemptReport, Context, Engine, EngineError, Executor, Shutdown};
 use crate::into_failure::IntoFailure;
+#[cfg(feature = "tasks")]
+pub(super) use beside::TasksMoved;
 pub(super) use incarnation::Incarnation;
 pub(super) use run::Word;
 

@@ -15,7 +15,7 @@ use super::manifest::{Hash, hex};
 use super::place::{Lock, Part, Place};
 
 /// Files up to this size are read whole before anything is written: most are known already, and then nothing is.
-const READ_WHOLE: u64 = 1 << 20;
+const READ_WHOLE: usize = 1 << 20;
 const BUFFER: usize = 256 << 10;
 
 impl Place {
@@ -59,21 +59,22 @@ impl<'a> Incoming<'a> {
         most: u64,
         buffer: &mut Vec<u8>,
     ) -> Result<Result<Read1, SnapshotError>, std::io::Error> {
-        let too_large = || SnapshotError::TooLarge { limit: most };
-        buffer.clear();
-        if size <= READ_WHOLE {
-            file.take(READ_WHOLE + 1).read_to_end(buffer)?;
-            let bytes = buffer.len() as u64;
-            if bytes > most {
-                return Ok(Err(too_large()));
+        // Once for all files: clearing it for each would cost as much as reading.
+        buffer.resize(READ_WHOLE + 1, 0);
+        let mut filled = 0;
+        if size <= READ_WHOLE as u64 {
+            filled = read_up_to(file, buffer)?;
+            if filled as u64 > most {
+                return Ok(Err(SnapshotError::TooLarge { limit: most }));
             }
-            if bytes <= READ_WHOLE {
-                let hash = *blake3::hash(buffer).as_bytes();
-                return Ok(self.keep(hash, buffer).map(|()| Read1 { hash, bytes }));
+            if filled <= READ_WHOLE {
+                let content = &buffer[..filled];
+                let hash = *blake3::hash(content).as_bytes();
+                return Ok(self.keep(hash, content).map(|()| Read1 { hash, bytes: filled as u64 }));
             }
         }
         // It is large, or it has grown while it was read: what was read so far goes first.
-        self.stream(file, buffer, most)
+        self.stream(file, buffer, filled, most)
     }
 
     fn keep(&self, hash: Hash, content: &[u8]) -> Result<(), SnapshotError> {
@@ -91,7 +92,8 @@ impl<'a> Incoming<'a> {
     fn stream(
         &self,
         file: &mut File,
-        first: &mut Vec<u8>,
+        buffer: &mut [u8],
+        filled: usize,
         most: u64,
     ) -> Result<Result<Read1, SnapshotError>, std::io::Error> {
         let path = self.new_name();
@@ -109,18 +111,17 @@ impl<'a> Incoming<'a> {
             hasher.update(chunk);
             target.write_all(chunk).map_err(io_at("write", &path))
         };
-        if let Err(error) = pass_on(first) {
+        if let Err(error) = pass_on(&buffer[..filled]) {
             return Ok(Err(error));
         }
-        first.resize(BUFFER, 0);
         loop {
-            let read = match file.read(first) {
+            let read = match file.read(buffer) {
                 Ok(0) => break,
                 Ok(read) => read,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            if let Err(error) = pass_on(&first[..read]) {
+            if let Err(error) = pass_on(&buffer[..read]) {
                 return Ok(Err(error));
             }
         }
@@ -163,6 +164,9 @@ impl<'a> Incoming<'a> {
         let folder = File::open(&self.dir).map_err(io_at("open", &self.dir))?;
         // One for all of them. It also tells of writes that failed on their way to the disk.
         rustix::fs::syncfs(&folder).map_err(at("sync", &self.dir))?;
+        // Folder by folder.
+        let mut arrived: Vec<_> = arrived.into_iter().collect();
+        arrived.sort_unstable();
         let mut bytes = 0;
         for (hash, (path, size)) in &arrived {
             let object = self.place.object(hash);
@@ -188,6 +192,20 @@ impl Drop for Incoming<'_> {
         // What stays because of this is swept by the next that is alone here.
         let _swept_later = fs::remove_dir_all(&self.dir);
     }
+}
+
+/// Reads until the buffer is full or the file is at its end.
+fn read_up_to(file: &mut File, buffer: &mut [u8]) -> Result<usize, std::io::Error> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
 }
 
 /// Copies an object, and answers whether it is what its name says.

@@ -99,16 +99,13 @@ async fn beside(kind: Kind) {
     let engines = [world.engine.clone(), world.another(), world.another()];
     let working = engines.iter().map(|engine| {
         let noted = Arc::clone(&times);
-        let worker =
-            engine.worker().handle("count", move |n: u32, _: Context| count(n, Arc::clone(&noted)));
+        let worker = engine.worker().handle("count", move |n: u32, _: Context| count(n, Arc::clone(&noted)));
         let shutdown = shutdown.clone();
         tokio::spawn(async move { worker.run(&shutdown).await })
     });
     let working: Vec<_> = working.collect();
-    crate::support::until("the task is over", async || {
-        world.task(id).await.state != TaskState::Running
-    })
-    .await;
+    crate::support::until("the task is over", async || world.task(id).await.state != TaskState::Running)
+        .await;
     shutdown.signal();
     for one in working {
         one.await.unwrap().unwrap();

@@ -205,7 +205,7 @@ async fn too_much(kind: Kind) {
     world.write("src/a", "more than four bytes\n");
     let plan = r#"
 [[subtasks]]
-snapshot = { roots = ["src"], max_bytes = 4 }
+snapshot = { roots = ["src"], max_size = 4 }
 command = "echo after > src/a"
 "#;
     let (id, state, _) = world.done(plan).await;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use redrive::engine::{Context, WorkerBuilder};
 use redrive::Fail;
+use redrive::engine::{Context, WorkerBuilder};
 use redrive_store::TaskState;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -157,12 +157,12 @@ command = "touch r; until [ -e l ]; do sleep 0.01; done"
 
 async fn wide(kind: Kind) {
     let world = World::new(kind).await;
-    let count = 10_050;
-    let mut plan = String::from("parallel = 20000\n");
-    for number in 0..count {
-        plan += &format!("[[subtasks]]\nhandler = \"note\"\npayload = {number}\n");
-    }
-    let id = world.start(&plan).await;
+    let count: usize = 10_050;
+    let subtask = |number| json!({ "work": { "handler": { "kind": "note", "payload": number } } });
+    let subtasks: Vec<Value> = (0..count).map(subtask).collect();
+    // More than a plan file may say: a program may.
+    let plan = json!({ "name": "wide", "parallel": 20_000, "subtasks": subtasks });
+    let id = world.start_plan(serde_json::from_value(plan).unwrap()).await;
     let notes = Notes::default();
     let worker = noting(world.worker().concurrency(500), &notes);
     let (state, _) = world.finish(id, worker).await;

@@ -31,6 +31,7 @@ id = "good"
 command = "true"
 [[subtasks]]
 id = "bad"
+depends_on = "good"
 command = "exit 77"
 overrides = { max_retries = 0 }
 [[subtasks]]

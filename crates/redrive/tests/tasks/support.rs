@@ -129,8 +129,11 @@ impl World {
     }
 
     pub(crate) async fn start(&self, plan: &str) -> TaskId {
-        let (plan, warnings) = Plan::parse(plan, Format::Toml, "plan.toml").unwrap();
-        assert_eq!(warnings, []);
+        let (plan, _) = Plan::parse(plan, Format::Toml, "plan.toml").unwrap();
+        self.start_plan(plan).await
+    }
+
+    pub(crate) async fn start_plan(&self, plan: Plan) -> TaskId {
         let request = TaskRequest { plan, place: None, base: self.base(), umask: None };
         self.engine.start_task(request).await.unwrap()
     }

@@ -220,7 +220,7 @@ impl Driver {
 
     /// Begins what is ready, as far as the plan lets it run at a time and nobody holds its files.
     async fn begin(&mut self, known: &mut Known, draft: &mut Draft) -> Result<(), EngineError> {
-        let parallel = known.stored.plan.parallel.max(1) as usize;
+        let parallel = (known.stored.plan.parallel as usize).clamp(1, redrive_store::MAX_BATCH);
         let now = u64::try_from(self.engine.now().millis()).unwrap_or(0).max(1);
         for number in known.front.take(parallel.saturating_sub(known.running.len())) {
             self.begin_one(known, number, draft).await?;

@@ -40,7 +40,9 @@ impl Driver {
         let by_a_person = std::mem::take(&mut known.progress.resumed);
         if by_a_person {
             draft.progressed = true;
-            failed = known.standing(Stand::Failed);
+            failed.extend(known.standing(Stand::Failed));
+            failed.sort_unstable();
+            failed.dedup();
         }
         let Some(first) = failed.first().copied() else { return Ok(()) };
         known.redo_is_over(self.id, &failed, draft);

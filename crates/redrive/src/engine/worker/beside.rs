@@ -7,6 +7,8 @@ use std::time::Duration;
 
 #[cfg(feature = "tasks")]
 use redrive_store::TaskId;
+#[cfg(feature = "tasks")]
+use tokio::time::Instant;
 
 use crate::engine::Engine;
 #[cfg(feature = "tasks")]
@@ -15,9 +17,9 @@ use crate::engine::task::Driver;
 /// How often a worker looks for tasks.
 #[cfg(feature = "tasks")]
 const LOOK_FOR_TASKS: Duration = Duration::from_secs(2);
-/// How soon, at the most, a task gets its next turn.
+/// How soon a task gets its next turn when nobody tells that something has changed.
 #[cfg(feature = "tasks")]
-const SOON: Duration = Duration::from_millis(10);
+const SOON: Duration = Duration::from_millis(1);
 /// How often snapshots whose time is over are looked for.
 #[cfg(feature = "tasks")]
 const TIDY_SNAPSHOTS: Duration = Duration::from_hours(1);
@@ -76,32 +78,115 @@ impl Engine {
         }
     }
 
+    /// Something has happened that may let a task go on, and whoever moves it on here need not wait for its next look.
+    pub(super) fn task_moved(&self, caller_id: Option<&str>) {
+        #[cfg(feature = "tasks")]
+        if caller_id.is_some_and(|caller| caller.starts_with("task-")) {
+            self.0.tasks_moved.send_modify(|moved| moved.settled += 1);
+        }
+        #[cfg(not(feature = "tasks"))]
+        let _ = caller_id;
+    }
+
     #[cfg(feature = "tasks")]
     async fn drive_tasks(&self, holder: i64) -> std::convert::Infallible {
-        let mut drivers: HashMap<TaskId, Driver> = HashMap::new();
+        let mut mine = Mine::default();
         let mut tidied = None;
+        let mut moved = self.0.tasks_moved.subscribe();
+        let (mut started, mut woken) = (None, false);
         loop {
-            let mut pause = LOOK_FOR_TASKS;
+            let seen = *moved.borrow_and_update();
             self.tidy_snapshots_in_turn(&mut tidied).await;
-            match self.store().open_tasks(TASKS).await {
-                Ok(open) => {
-                    drivers.retain(|id, _| open.contains(id));
-                    for id in open {
-                        let driver = drivers.entry(id).or_insert_with(|| self.task_driver(id, holder, None));
-                        match driver.turn().await {
-                            Ok(turn) if turn.elsewhere => {}
-                            Ok(turn) => pause = pause.min(turn.again_in.unwrap_or(pause)),
-                            Err(error) => {
-                                tracing::warn!(task = %id, %error, "a task is not moved on");
-                                drivers.remove(&id);
-                            }
-                        }
+            if mine.look_at.is_none_or(|at| at <= Instant::now()) || started != Some(seen.started) {
+                started = Some(seen.started);
+                mine.look(self, holder).await;
+            }
+            mine.take_turns(std::mem::take(&mut woken)).await;
+            let pause = mine.next().saturating_duration_since(Instant::now());
+            tokio::select! {
+                () = tokio::time::sleep(pause.max(SOON)) => {}
+                // The other end is the engine's own, so that it is never gone.
+                _ = moved.changed() => woken = true,
+            }
+        }
+    }
+}
+
+/// What has happened to tasks in this process, so often.
+#[cfg(feature = "tasks")]
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::engine) struct TasksMoved {
+    /// An attempt of a subtask was settled.
+    settled: u64,
+    /// A task was started, or goes on again.
+    pub(in crate::engine) started: u64,
+}
+
+/// The tasks that a worker moves on by turns.
+#[cfg(feature = "tasks")]
+#[derive(Default)]
+struct Mine {
+    drivers: HashMap<TaskId, Moving>,
+    /// When tasks are looked for again.
+    look_at: Option<Instant>,
+}
+
+#[cfg(feature = "tasks")]
+struct Moving {
+    driver: Driver,
+    next: Instant,
+    elsewhere: bool,
+}
+
+#[cfg(feature = "tasks")]
+impl Mine {
+    /// Finds out which tasks go on.
+    async fn look(&mut self, engine: &Engine, holder: i64) {
+        let now = Instant::now();
+        self.look_at = Some(now + LOOK_FOR_TASKS);
+        match engine.store().open_tasks(TASKS).await {
+            Ok(open) => {
+                self.drivers.retain(|id, _| open.contains(id));
+                for id in open {
+                    self.drivers.entry(id).or_insert_with(|| {
+                        let driver = engine.task_driver(id, holder, None);
+                        Moving { driver, next: now, elsewhere: false }
+                    });
+                }
+            }
+            // The worker itself tells when its store does not answer.
+            Err(error) => tracing::debug!(%error, "tasks cannot be looked for"),
+        }
+    }
+
+    /// A turn for each task whose time has come; and when something was settled here, for each that is ours.
+    async fn take_turns(&mut self, woken: bool) {
+        let mut over = Vec::new();
+        for (id, moving) in &mut self.drivers {
+            if moving.next > Instant::now() && (!woken || moving.elsewhere) {
+                continue;
+            }
+            match moving.driver.turn().await {
+                Ok(turn) => {
+                    moving.elsewhere = turn.elsewhere;
+                    match turn.again_in {
+                        Some(again_in) => moving.next = Instant::now() + again_in,
+                        None => over.push(*id),
                     }
                 }
-                // The worker itself tells when its store does not answer.
-                Err(error) => tracing::debug!(%error, "tasks cannot be looked for"),
+                Err(error) => {
+                    tracing::warn!(task = %id, %error, "a task is not moved on");
+                    over.push(*id);
+                }
             }
-            tokio::time::sleep(pause.max(SOON)).await;
         }
+        // What is still open is found by the next look.
+        self.drivers.retain(|id, _| !over.contains(id));
+    }
+
+    /// When there is something to do next.
+    fn next(&self) -> Instant {
+        let turns = self.drivers.values().map(|moving| moving.next);
+        turns.chain(self.look_at).min().unwrap_or_else(Instant::now)
     }
 }

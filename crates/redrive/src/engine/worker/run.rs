@@ -366,6 +366,7 @@ impl<'a> Run<'a> {
                 Settled::Done { event } => {
                     *(sent.counter)(&mut self.report) += 1;
                     self.observe(leased, sent.ending.as_ref(), event);
+                    self.worker.engine.task_moved(leased.job.caller_id.as_deref());
                     if sent.last && self.until == Until::JobIsOver(leased.job.id) {
                         self.reached = true;
                     }
@@ -375,6 +376,7 @@ impl<'a> Run<'a> {
                     let exit_code = sent.ending.as_ref().and_then(Ending::exit_code);
                     let ending = Ending::Cancelled { why: "somebody asked for it".to_owned(), exit_code };
                     self.observe(leased, Some(&ending), event);
+                    self.worker.engine.task_moved(leased.job.caller_id.as_deref());
                     self.reached |= self.until == Until::JobIsOver(leased.job.id);
                 }
             }
