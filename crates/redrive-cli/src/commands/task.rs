@@ -54,8 +54,8 @@ fn read(file: &Path, stage: &mut Stage<'_>) -> Result<Read, Trouble> {
     let source = std::fs::read_to_string(&path).map_err(unreadable)?;
     let path = path.canonicalize().map_err(unreadable)?;
     let name = file.display().to_string();
-    let (mut plan, warnings) =
-        Plan::parse(&source, format_of(&path), &name).map_err(|error| Trouble::Task(TaskTrouble::BadPlan(error)))?;
+    let (mut plan, warnings) = Plan::parse(&source, format_of(&path), &name)
+        .map_err(|error| Trouble::Task(TaskTrouble::BadPlan(error)))?;
     for warning in warnings {
         stage.talk.warning(&placed(&name, &warning, stage.settings.lang));
     }
