@@ -22,7 +22,19 @@ macro_rules! topics {
     };
 }
 
-topics!("runbook", "redrive", "canary", "groups", "filter", "policies", "store", "output", "exit-codes");
+topics!(
+    "runbook",
+    "redrive",
+    "canary",
+    "groups",
+    "tasks",
+    "snapshots",
+    "filter",
+    "policies",
+    "store",
+    "output",
+    "exit-codes"
+);
 
 /// The text of a topic.
 pub(crate) fn find(name: &str, lang: Lang) -> Option<TopicView> {

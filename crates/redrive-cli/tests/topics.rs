@@ -7,8 +7,19 @@ mod support;
 use support::line;
 use unicode_width::UnicodeWidthStr;
 
-const TOPICS: [&str; 9] =
-    ["runbook", "redrive", "canary", "groups", "filter", "policies", "store", "output", "exit-codes"];
+const TOPICS: [&str; 11] = [
+    "runbook",
+    "redrive",
+    "canary",
+    "groups",
+    "tasks",
+    "snapshots",
+    "filter",
+    "policies",
+    "store",
+    "output",
+    "exit-codes",
+];
 
 /// R-C2: every topic is there in both languages and every form, and fits the terminal.
 #[test]

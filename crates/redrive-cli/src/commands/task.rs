@@ -14,6 +14,8 @@ use redrive::current_umask;
 use redrive::engine::{Engine, TaskRequest, check_plan};
 use redrive_policy::plan::Plan;
 use redrive_policy::{Config, EscalateSettings, Format};
+use redrive_policy::review::ReviewPlan;
+use redrive_policy::{EscalateSettings, Format};
 use redrive_store::{Task, TaskId, TaskState, Timestamp};
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -59,10 +61,9 @@ fn read(file: &Path, stage: &mut Stage<'_>) -> Result<Read, Trouble> {
     let path = stage.cwd.join(file);
     let source = source(&path).map_err(unreadable)?;
     let path = path.canonicalize().map_err(unreadable)?;
-    let format = if path.extension() == Some(OsStr::new("json")) { Format::Json } else { Format::Toml };
     let name = file.display().to_string();
-    let (mut plan, warnings) =
-        Plan::parse(&source, format, &name).map_err(|error| Trouble::Task(TaskTrouble::BadPlan(error)))?;
+    let (mut plan, warnings) = Plan::parse(&source, format_of(&path), &name)
+        .map_err(|error| Trouble::Task(TaskTrouble::BadPlan(error)))?;
     for warning in warnings {
         stage.talk.warning(&placed(&name, &warning, stage.settings.lang));
     }
@@ -171,8 +172,29 @@ fn resume(which: &OsStr, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
         stage.talk.note(&text(lang, "task.succeeded-already", &[("id", &task.id)]));
         return Ok(Exit::Done);
     }
+    let plan = engine.plan_of(&task)?;
+    if let Some(place) = task.place.as_ref().filter(|place| is_another(place, plan, &config.review)) {
+        stage.talk.warning(&text(lang, "task.plan-changed", &[("place", place), ("id", &task.id)]));
+    }
     opened.runtime.block_on(engine.resume_task(task.id))?;
     watched(&opened, &engine, task.id, config.escalate, &mut files, stage)
+}
+
+/// Whether the file now says something else than the plan that a task was started with; how many run at a time aside. A file
+/// that is gone or broken says nothing.
+fn is_another(place: &str, mut begun: Plan, reviewed_by: &ReviewPlan) -> bool {
+    let path = Path::new(place);
+    let Ok(source) = std::fs::read_to_string(path) else { return false };
+    let Ok((mut now, _)) = Plan::parse(&source, format_of(path), place) else { return false };
+    now.review_by(reviewed_by);
+    now.parallel = begun.parallel;
+    // The name of a nameless plan is its file's, in words that depend on how it was called.
+    begun.name.clone_from(&now.name);
+    begun != now
+}
+
+fn format_of(path: &Path) -> Format {
+    if path.extension() == Some(OsStr::new("json")) { Format::Json } else { Format::Toml }
 }
 
 /// Moves a task on until it is over, and tells how it ended.

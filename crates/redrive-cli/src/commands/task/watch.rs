@@ -42,9 +42,10 @@ pub(super) async fn run(
     let lang = stage.settings.lang;
     let task = engine.store().task(id).await?.ok_or(redrive::engine::EngineError::UnknownTask(id))?;
     let plan = engine.plan_of(&task)?;
+    let key = if task.subtasks == 1 { "task.begin-one" } else { "task.begin" };
     let line = text(
         lang,
-        "task.begin",
+        key,
         &[("id", &id), ("name", &task.name), ("n", &task.subtasks), ("parallel", &plan.parallel)],
     );
     stage.talk.narrate(&line);
@@ -300,13 +301,22 @@ pub(super) fn last_words(view: &TaskView, escalate: EscalateSettings, stage: &mu
     if let Some(message) = view.message.as_ref().filter(|_| escalate.notify_immediately) {
         stage.talk.quoted(message, usize::MAX);
     }
-    if !matches!(view.state, TaskState::Succeeded | TaskState::Running) {
-        stage.talk.narrate(&text(lang, "task.next", &[("id", &view.id)]));
-    }
+    let next = match view.state {
+        TaskState::Succeeded | TaskState::Running => return,
+        TaskState::Partial | TaskState::Escalated => "task.next",
+        // Nobody was told: there is no report to look at.
+        TaskState::Cancelled => "task.next-cancelled",
+    };
+    stage.talk.narrate(&text(lang, next, &[("id", &view.id)]));
 }
 
-/// To tenths of a second, or whole ones.
+/// As exact as a person wants it: whole milliseconds, tenths of a second, or seconds.
 fn round(took: Duration) -> Duration {
     let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    Duration::from_millis(if millis < 10_000 { millis / 100 * 100 } else { millis / 1_000 * 1_000 })
+    let unit = match millis {
+        0..1_000 => 1,
+        1_000..10_000 => 100,
+        _ => 1_000,
+    };
+    Duration::from_millis(millis / unit * unit)
 }
