@@ -166,11 +166,11 @@ impl Trouble {
             Trouble::Desk(trouble) => trouble.exit(),
             Trouble::Task(trouble) => trouble.exit(),
             Trouble::Snapshot(error) => snapshot::exit(error),
-            Trouble::NoSnapshotPlace => Exit::Usage,
             Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
                 Exit::Usage
             }
-            Trouble::Usage { .. }
+            Trouble::NoSnapshotPlace
+            | Trouble::Usage { .. }
             | Trouble::UnknownCommand { .. }
             | Trouble::UnknownPolicy { .. }
             | Trouble::NoEvidence

@@ -13,9 +13,8 @@ use std::path::{Path, PathBuf};
 use redrive::current_umask;
 use redrive::engine::{Engine, TaskRequest, check_plan};
 use redrive_policy::plan::Plan;
-use redrive_policy::{Config, EscalateSettings, Format};
 use redrive_policy::review::ReviewPlan;
-use redrive_policy::{EscalateSettings, Format};
+use redrive_policy::{Config, EscalateSettings, Format};
 use redrive_store::{Task, TaskId, TaskState, Timestamp};
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -184,7 +183,7 @@ fn resume(which: &OsStr, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
 /// that is gone or broken says nothing.
 fn is_another(place: &str, mut begun: Plan, reviewed_by: &ReviewPlan) -> bool {
     let path = Path::new(place);
-    let Ok(source) = std::fs::read_to_string(path) else { return false };
+    let Ok(source) = source(path) else { return false };
     let Ok((mut now, _)) = Plan::parse(&source, format_of(path), place) else { return false };
     now.review_by(reviewed_by);
     now.parallel = begun.parallel;

@@ -124,7 +124,7 @@ pub fn subtask_id(task: TaskId, plan: &Plan, number: u32) -> String {
 }
 
 /// Whether every subtask of a plan can be a job, before anything is stored: the number of the first that cannot, and why.
-pub fn check_plan(plan: &Plan) -> Result<(), (u32, EngineError)> {
+pub fn check_plan(plan: &Plan) -> Result<(), (u32, Box<EngineError>)> {
     let stored = Stored { plan: plan.clone(), base: PackedPath(PathBuf::from("/")), umask: None };
     begin::fits(&stored)
 }
@@ -145,7 +145,7 @@ impl Engine {
         let name = both_ends(&one_line(&plan.name), MAX_NAME_BYTES).into_owned();
         let stored = Stored { plan, base: PackedPath(base), umask };
         // Refused now rather than in the middle.
-        begin::fits(&stored).map_err(|(_, error)| error)?;
+        begin::fits(&stored).map_err(|(_, error)| *error)?;
         let plan = serde_json::to_value(&stored).map_err(EngineError::Payload)?;
         let task = NewTask { name, place, plan, subtasks, progress: Progress::default().to_json() };
         let id = self.store().start_task(self.now(), task).await?;

@@ -218,8 +218,6 @@ fn a_task_that_is_killed_anywhere_comes_to_the_same_end() {
     }
     // Each call, from which one on, and how much further the next kill is.
     let series =
-        [("pwrite64", 1, 9), ("fdatasync", 1, 3), ("renameat,renameat2,linkat,mkdirat,unlinkat", 1, 3)];
-    [("pwrite64", 1, 9), ("fdatasync", 1, 3), ("renameat,renameat2,linkat,mkdirat,unlinkat", 1, 1)];
         [("pwrite64", 1, 9), ("fdatasync", 1, 3), ("renameat,renameat2,linkat,mkdirat,unlinkat", 1, 1)];
     let (next, killed) = (AtomicUsize::new(0), Mutex::new([0; 3]));
     std::thread::scope(|scope| {

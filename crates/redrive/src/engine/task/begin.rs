@@ -18,9 +18,9 @@ const EXEC: &str = "exec";
 const HTTP: &str = "http";
 
 /// Whether every subtask can be a job at all: its payload fits, its names are names. The number of the first that cannot.
-pub(super) fn fits(stored: &Stored) -> Result<(), (u32, EngineError)> {
+pub(super) fn fits(stored: &Stored) -> Result<(), (u32, Box<EngineError>)> {
     for (number, subtask) in (0..).zip(&stored.plan.subtasks) {
-        let blame = |error| (number, error);
+        let blame = |error: EngineError| (number, Box::new(error));
         let job = job(TaskId(i64::MAX), stored, number, None, None).map_err(blame)?;
         job.validate().map_err(|error| blame(error.into()))?;
         if let Work::Http(_) = &subtask.work {
