@@ -183,6 +183,7 @@ impl Engine {
                 events: Vec::new(),
             };
             if self.store().advance_task(self.now(), step).await?.is_some() {
+                self.0.tasks_moved.send_modify(|moved| moved.started += 1);
                 return Ok(true);
             }
         }

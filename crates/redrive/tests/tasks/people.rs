@@ -15,6 +15,8 @@ use SubtaskState::{Cancelled, Failed, Skipped, Succeeded};
 on_both! {
     /// R-T1: a task that is cancelled while it runs ends what runs, begins nothing more, and can be resumed.
     cancelled_and_resumed = cancelled;
+    /// R-T1: whoever moves a task on in the same process hears at once that it is to end.
+    a_cancel_is_heard_at_once = heard_at_once;
     /// R-T2: a partial task that is resumed does only what is missing, with a fresh budget.
     partial_and_resumed = partial;
     /// R-T2: a task that needed a person goes on when that person says so; nothing that succeeded is done again.
@@ -119,6 +121,17 @@ command = "echo 3 >> third"
     assert_eq!(world.text("first").as_deref(), Some("1\n"));
     assert_eq!(world.text("third").as_deref(), Some("3\n"));
     world.is_sound().await;
+}
+
+async fn heard_at_once(kind: Kind) {
+    let world = World::new(kind).await;
+    let id = world.start("[[subtasks]]\ncommand = \"true\"\n").await;
+    let mut driver = world.engine.task_driver(id, 1, None);
+    driver.turn().await.unwrap();
+    assert!(world.engine.cancel_task(id, "not today").await.unwrap());
+    // One turn asks the job to end, the next one sees that it has.
+    assert_eq!(driver.turn().await.unwrap().state, TaskState::Running);
+    assert_eq!(driver.turn().await.unwrap().state, TaskState::Cancelled);
 }
 
 async fn partial(kind: Kind) {

@@ -52,6 +52,8 @@ pub struct Driver {
     holder: i64,
     held_for: Option<WorkerId>,
     held_until: Option<Timestamp>,
+    /// How often a task was started, cancelled or resumed in this process when this one was read.
+    told: u64,
     known: Option<Known>,
     /// Jobs that were asked to end.
     pub(super) asked: HashSet<JobId>,
@@ -97,7 +99,7 @@ impl Draft {
 
 impl Driver {
     pub(super) fn new(engine: Engine, id: TaskId, holder: i64, held_for: Option<WorkerId>) -> Driver {
-        Driver { engine, id, holder, held_for, held_until: None, known: None, asked: HashSet::new() }
+        Driver { engine, id, holder, held_for, held_until: None, told: 0, known: None, asked: HashSet::new() }
     }
 
     /// The task that it moves on.
@@ -164,9 +166,11 @@ impl Driver {
     async fn hold(&mut self) -> Result<Option<TaskTurn>, EngineError> {
         let now = self.engine.now();
         let lasts = self.held_until.is_some_and(|until| until.since(now) > HOLD_AGAIN);
-        if lasts && self.known.is_some() {
+        let told = self.engine.0.tasks_moved.borrow().started;
+        if lasts && told == self.told && self.known.is_some() {
             return Ok(None);
         }
+        self.told = told;
         let store = self.engine.store();
         let Some(task) = store.hold_task(now, self.id, self.holder, HOLD_FOR).await? else {
             self.known = None;

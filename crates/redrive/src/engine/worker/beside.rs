@@ -122,7 +122,7 @@ impl Engine {
 pub(in crate::engine) struct TasksMoved {
     /// An attempt of a subtask was settled.
     settled: u64,
-    /// A task was started, or goes on again.
+    /// A task was started, is to end, or goes on again.
     pub(in crate::engine) started: u64,
 }
 
