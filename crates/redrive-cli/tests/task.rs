@@ -419,6 +419,13 @@ command = "trap '' TERM INT; cat work/state >> seen; echo half > work/state; ech
     let ran = running.finish();
     assert_eq!(ran.code, 130, "{ran}");
     assert_eq!(file(&home, "work/state"), "old\n", "{ran}");
+    // Stopped twice: there was no time to put anything back, and the step gets another job.
+    let mut running = home.spawn("task resume plan.toml", &[]);
+    running.wait_for("under way");
+    running.signal("INT");
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    running.signal("INT");
+    assert_eq!(running.finish().code, 130);
     // Killed without a chance to put anything back.
     let mut running = home.spawn("task resume plan.toml", &[]);
     running.wait_for("under way");
@@ -430,8 +437,80 @@ command = "trap '' TERM INT; cat work/state >> seen; echo half > work/state; ech
     assert_eq!(ran.code, 1, "{ran}");
     assert_eq!(
         (file(&home, "seen"), file(&home, "work/state")),
-        ("old\n".repeat(3), "old\n".to_owned()),
+        ("old\n".repeat(4), "old\n".to_owned()),
         "{ran}"
+    );
+}
+
+/// R-T2: a plan that takes everything back keeps no part, also when nothing else says so.
+#[test]
+fn a_plan_that_takes_everything_back_keeps_no_part() {
+    let home = Home::new();
+    fs::create_dir(home.folder.path().join("src")).unwrap();
+    let ran = run(
+        &home,
+        r#"
+[recovery]
+on_escalate = "rollback"
+[[subtasks]]
+id = "one"
+snapshot = "src"
+command = "echo 1 > src/one"
+[[subtasks]]
+id = "two"
+depends_on = ["one"]
+overrides = { max_retries = 0 }
+command = "exit 65"
+"#,
+    );
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(!home.folder.path().join("src/one").exists(), "{ran}");
+    // R-T9: what a person was told stays in the trace, also when the task has gone on since.
+    let told = |trace: &[Value]| {
+        let last = trace.iter().rfind(|entry| entry["event"] == "ESCALATE_EXECUTED").unwrap();
+        last["data"].clone()
+    };
+    let before = told(&trace(&home, "task-1"));
+    assert!(!before["recommended_actions"].as_array().unwrap().is_empty(), "{before:#}");
+    planned(&home, "[[subtasks]]\nid = \"one\"\ncommand = \"true\"\n");
+    let ran = home.redrive("task resume task-1", &[]);
+    assert_eq!(ran.code, 1, "{ran}");
+    let executed: Vec<Value> =
+        trace(&home, "task-1").into_iter().filter(|entry| entry["event"] == "ESCALATE_EXECUTED").collect();
+    assert_eq!(executed.len(), 2, "{executed:#?}");
+    assert_eq!(executed[0]["data"], before);
+}
+
+/// R-T2, R-P14: what a rollback would destroy of somebody else's is refused, and the person is told which file and what to type.
+#[test]
+fn a_rollback_that_meets_somebody_elses_change_is_refused() {
+    let home = Home::new();
+    fs::create_dir(home.folder.path().join("src")).unwrap();
+    let ran = run(
+        &home,
+        r#"
+[[subtasks]]
+id = "write"
+snapshot = "src"
+command = "echo draft > src/f"
+[[subtasks]]
+id = "test"
+depends_on = ["write"]
+blames = ["write"]
+overrides = { max_retries = 0 }
+command = "echo somebody > src/f; exit 65"
+"#,
+    );
+    assert_eq!(ran.code, 1, "{ran}");
+    assert_eq!(file(&home, "src/f"), "somebody\n");
+    for says in ["src/f", "redrive snapshot diff snap-job_1-", "--force"] {
+        assert!(ran.stderr.contains(says), "{says}: {ran}");
+    }
+    let trace = trace(&home, "task-1");
+    assert_eq!(
+        names(&trace)[1..],
+        ["RECOVERY_START", "RECOVERY_COMPLETE", "ESCALATE_EXECUTED"],
+        "{trace:#?}"
     );
 }
 

@@ -27,7 +27,7 @@ mod maintenance;
 mod metrics;
 mod overrides;
 mod policies;
-#[cfg(feature = "snapshot")]
+#[cfg(all(feature = "snapshot", feature = "exec"))]
 mod protect;
 mod redrive;
 mod search;
@@ -79,7 +79,7 @@ pub use metrics::{
     TypeCount,
 };
 pub use overrides::{overrides_from_json, overrides_to_json};
-#[cfg(feature = "snapshot")]
+#[cfg(all(feature = "snapshot", feature = "exec"))]
 pub use protect::FileNews;
 pub use redrive::{
     Canary, EndedWhy, MOST_IDS, RedrivePlan, RedrivePreview, RedriveRequest, RedriveRun, RetryNow, Tally,
@@ -125,9 +125,9 @@ struct Shared {
     classifier: RwLock<Arc<Classifier>>,
     escalate: EscalateSettings,
     recovery: RecoverySettings,
-    #[cfg(feature = "snapshot")]
+    #[cfg(all(feature = "snapshot", feature = "exec"))]
     snapshots: Option<Arc<protect::SnapshotPlace>>,
-    #[cfg(feature = "snapshot")]
+    #[cfg(all(feature = "snapshot", feature = "exec"))]
     file_listener: Option<protect::FileListener>,
     telling: escalation::Telling,
     lang: Lang,

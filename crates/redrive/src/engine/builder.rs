@@ -42,19 +42,19 @@ pub struct EngineBuilder {
     seed: Option<u64>,
     retention: Retention,
     auto_redrive: Vec<AutoRedrive>,
-    #[cfg(feature = "snapshot")]
+    #[cfg(all(feature = "snapshot", feature = "exec"))]
     snapshots: Option<Arc<super::protect::SnapshotPlace>>,
-    #[cfg(feature = "snapshot")]
+    #[cfg(all(feature = "snapshot", feature = "exec"))]
     file_listener: Option<HearsOfFiles>,
     lang: Option<Lang>,
     listener: Option<Listener>,
 }
 
 /// Whoever is told of files.
-#[cfg(feature = "snapshot")]
+#[cfg(all(feature = "snapshot", feature = "exec"))]
 struct HearsOfFiles(super::protect::FileListener);
 
-#[cfg(feature = "snapshot")]
+#[cfg(all(feature = "snapshot", feature = "exec"))]
 impl std::fmt::Debug for HearsOfFiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("HearsOfFiles")
@@ -81,9 +81,9 @@ impl EngineBuilder {
             seed: None,
             retention: Retention::default(),
             auto_redrive: Vec::new(),
-            #[cfg(feature = "snapshot")]
+            #[cfg(all(feature = "snapshot", feature = "exec"))]
             snapshots: None,
-            #[cfg(feature = "snapshot")]
+            #[cfg(all(feature = "snapshot", feature = "exec"))]
             file_listener: None,
             lang: None,
             listener: None,
@@ -141,7 +141,7 @@ impl EngineBuilder {
     /// The folder in which files are kept that are put back when a command fails; it is made when the first one is. Never part
     /// of a snapshot is what is listed beside it: a store's own files. Without such a folder a command runs unprotected,
     /// and an event says so.
-    #[cfg(feature = "snapshot")]
+    #[cfg(all(feature = "snapshot", feature = "exec"))]
     pub fn snapshots_in(
         mut self,
         dir: impl Into<std::path::PathBuf>,
@@ -152,7 +152,7 @@ impl EngineBuilder {
     }
 
     /// Who is told when the files of a command are put back, or are not protected; with the job and its source.
-    #[cfg(feature = "snapshot")]
+    #[cfg(all(feature = "snapshot", feature = "exec"))]
     pub fn on_files(
         mut self,
         listener: impl Fn(redrive_store::JobId, &str, &super::FileNews) + Send + Sync + 'static,
@@ -211,9 +211,9 @@ impl EngineBuilder {
             policies: RwLock::new(Arc::new(policies)),
             classifier: RwLock::new(Arc::new(classifier)),
             recovery: config.map_or_else(RecoverySettings::default, |config| config.recovery),
-            #[cfg(feature = "snapshot")]
+            #[cfg(all(feature = "snapshot", feature = "exec"))]
             snapshots: self.snapshots,
-            #[cfg(feature = "snapshot")]
+            #[cfg(all(feature = "snapshot", feature = "exec"))]
             file_listener: self.file_listener.map(|hears| hears.0),
             escalate,
             telling: Telling::new(self.listener, escalate.notify_immediately),

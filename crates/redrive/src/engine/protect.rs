@@ -333,6 +333,30 @@ impl Engine {
         Ok(Some(put_back).filter(|put_back| !put_back.is_empty()))
     }
 
+    /// Puts back what an attempt of a job has left behind that nobody let end: a new job takes its place.
+    #[cfg(feature = "tasks")]
+    pub(super) async fn clear_up_after(
+        &self,
+        job: JobId,
+        base: &Path,
+    ) -> Result<Option<PutBack>, SnapshotError> {
+        let Some(place) = self.0.snapshots.as_ref().filter(|place| place.dir.join(AT_WORK).is_dir()) else {
+            return Ok(None);
+        };
+        let Some(id) = newest(place, job).await?.filter(|id| place.note(id).exists()) else {
+            return Ok(None);
+        };
+        let put_back = restore(place, id.clone(), base, Scope::Everything, self.now()).await?;
+        place.remove_note(&id);
+        Ok(Some(put_back).filter(|put_back| !put_back.is_empty()))
+    }
+
+    /// The snapshot that a job's files would be put back from, for people.
+    #[cfg(feature = "tasks")]
+    pub(super) async fn snapshot_of(&self, job: JobId) -> Option<SnapshotId> {
+        newest(self.0.snapshots.as_ref()?, job).await.ok().flatten()
+    }
+
     /// Finishes restores that were cut short, and lets go of snapshots whose time is over. Does nothing where there are none.
     pub async fn tidy_snapshots(&self) -> Result<(), SnapshotError> {
         let Some(place) = self.0.snapshots.as_ref().filter(|place| place.dir.is_dir()) else {

@@ -3,6 +3,7 @@
 //! Nothing is stored for it. It is a view of the one event stream, told from the story of the job, or of all jobs of
 //! the task.
 
+#[cfg(feature = "tasks")]
 mod task;
 
 use std::collections::HashMap;
@@ -13,7 +14,9 @@ use redrive_store::{Event, EventFilter, JobId, JobState, StoredDecision, TaskId,
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Engine, EngineError, subtask_id};
+#[cfg(feature = "tasks")]
+use super::subtask_id;
+use super::{Engine, EngineError};
 
 /// How far back a trace looks, in events.
 const REMEMBERED: u32 = 10_000;
@@ -118,7 +121,19 @@ impl Engine {
         format!("{:016x}", self.store().store_id())
     }
 
+    /// Nobody here knows tasks.
+    #[cfg(not(feature = "tasks"))]
+    #[allow(clippy::unused_async)]
+    async fn subtask_of_job(
+        &self,
+        _job: JobId,
+        _events: &[Event],
+    ) -> Result<Option<(TaskId, String)>, EngineError> {
+        Ok(None)
+    }
+
     /// The task and the subtask that a job was begun for, also when another one has taken its place since.
+    #[cfg(feature = "tasks")]
     async fn subtask_of_job(
         &self,
         job: JobId,
@@ -200,6 +215,7 @@ enum Whose {
     /// The job's own: it tells of its escalation and its recovery.
     Own,
     /// Its task's, which speaks for it when a person is told and when it is recovered.
+    #[cfg_attr(not(feature = "tasks"), allow(dead_code))]
     OfTask,
 }
 

@@ -169,8 +169,10 @@ impl Engine {
         id: EscalationId,
         note: Option<&str>,
     ) -> Result<bool, EngineError> {
-        if self.escalation(id).await?.is_none() {
-            return Ok(false);
+        let Some(found) = self.escalation(id).await? else { return Ok(false) };
+        // Whoever was first, and what they said, stays.
+        if found.acknowledged.is_some() && note.is_none() {
+            return Ok(true);
         }
         let note = note.map(|note| redact(&note.chars().take(NOTE_CHARS).collect::<String>()));
         self.store().acknowledge(self.now(), id.to_string(), note).await?;

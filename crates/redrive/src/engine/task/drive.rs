@@ -231,6 +231,10 @@ impl Driver {
         let parallel = (known.stored.plan.parallel as usize).clamp(1, redrive_store::MAX_BATCH);
         let now = u64::try_from(self.engine.now().millis()).unwrap_or(0).max(1);
         for number in known.front.take(parallel.saturating_sub(known.running.len())) {
+            if !self.clear_up(known, number, draft).await? {
+                known.front.set(number, Stand::Waiting);
+                break;
+            }
             self.begin_one(known, number, draft).await?;
             known.running.insert(number);
             known.begun[number as usize] = now;

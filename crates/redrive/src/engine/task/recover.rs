@@ -1,6 +1,7 @@
 //! What is done about a task of which a part has failed for good (R-T2): the strategy is chosen by a pure function, and
 //! carried out one undone subtask after the other, so that a crash in between changes nothing about the end.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use redrive_policy::graph::Stand;
@@ -26,6 +27,8 @@ use crate::snapshot::{Scope, SnapshotError};
 
 /// How many names an event tells.
 const NAMES: usize = 1_000;
+/// How many files are named that could not be put back.
+const TOLD_FILES: usize = 5;
 /// How much of a failure the subtask is told that is at fault.
 const TOLD: usize = 4 * 1024;
 
@@ -68,7 +71,9 @@ impl Driver {
             failed: &at_fault,
             may_retry,
             fixed: strategy::fixed_for(plan, &failed),
-            partial_commit_enabled: self.engine.recovery_settings().partial_commit_enabled,
+            // A plan that takes everything back when a person has to take over keeps no part.
+            partial_commit_enabled: self.engine.recovery_settings().partial_commit_enabled
+                && plan.recovery.on_escalate == OnEscalate::Keep,
             on_escalate: plan.recovery.on_escalate,
         });
         let named = |numbers: &[u32]| known.names(self.id, numbers);
@@ -152,20 +157,78 @@ impl Driver {
                     draft.news.push(TaskNews::Restored { subtask, restored: files, aside });
                 }
             }
-            // R-P14: what cannot be put back is a person's to look at.
             Err(error) => {
-                let why = redact(&one_line(&error.to_string()));
-                tracing::warn!(task = %self.id, subtask, why, "files could not be put back");
-                draft.news.push(TaskNews::NotRestored { subtask: subtask.clone(), why: why.clone() });
                 known.progress.undoing = None;
-                known.progress.stopping = Some(Stopping {
-                    failed: undoing.failed,
-                    not_restored: Some(format!("{subtask}: {why}")),
-                    rolled_back: true,
+                let told = json!({
+                    "strategy": undoing.strategy,
+                    "recovered_subtasks": [],
+                    "final_status": "ESCALATE",
                 });
+                draft.events.push(event("recovery_complete", EventStatus::Success, told));
+                self.not_restored(known, undoing.failed, number, &error, draft).await;
             }
         }
         Ok(())
+    }
+
+    /// R-P14: what cannot be put back is a person's to look at, who is told what and how.
+    async fn not_restored(
+        &self,
+        known: &mut Known,
+        failed: Vec<u32>,
+        number: u32,
+        error: &SnapshotError,
+        draft: &mut Draft,
+    ) {
+        let subtask = subtask_id(self.id, &known.stored.plan, number);
+        let mut why = one_line(&error.to_string());
+        if let SnapshotError::Conflicts { conflicts } = error {
+            let name =
+                |path: &Path| path.strip_prefix(&known.stored.base.0).unwrap_or(path).display().to_string();
+            let names: Vec<String> = conflicts.iter().take(TOLD_FILES).map(|one| name(&one.path)).collect();
+            why = format!("{why} ({})", names.join(", "));
+        }
+        let snapshot = match known.jobs.get(&number) {
+            Some(job) => self.engine.snapshot_of(*job).await,
+            None => None,
+        };
+        if let Some(id) = snapshot {
+            why = format!("{why}; redrive snapshot diff {id} · redrive snapshot restore {id} --force");
+        }
+        let why = redact(&why);
+        tracing::warn!(task = %self.id, subtask, why, "files could not be put back");
+        draft.news.push(TaskNews::NotRestored { subtask: subtask.clone(), why: why.clone() });
+        draft.progressed = true;
+        known.progress.stopping =
+            Some(Stopping { failed, not_restored: Some(format!("{subtask}: {why}")), rolled_back: true });
+    }
+
+    /// Before a subtask begins anew: what an attempt of its last job left behind is put back. `false`: it could not be.
+    pub(super) async fn clear_up(
+        &self,
+        known: &mut Known,
+        number: u32,
+        draft: &mut Draft,
+    ) -> Result<bool, EngineError> {
+        let protected = known.stored.plan.subtasks[number as usize].snapshot.is_some();
+        let Some(job) = known.jobs.get(&number).copied().filter(|_| protected) else { return Ok(true) };
+        match self.engine.clear_up_after(job, &known.stored.base.0).await {
+            Ok(None) => Ok(true),
+            Ok(Some(restored)) => {
+                let subtask = subtask_id(self.id, &known.stored.plan, number);
+                let (files, aside) = (restored.restored_files.len(), restored.deleted_files.len());
+                draft.events.push(NewEvent {
+                    job: Some(job),
+                    ..event("snapshot_restore", EventStatus::Success, restored.to_data())
+                });
+                draft.news.push(TaskNews::Restored { subtask, restored: files, aside });
+                Ok(true)
+            }
+            Err(error) => {
+                self.not_restored(known, vec![number], number, &error, draft).await;
+                Ok(false)
+            }
+        }
     }
 
     /// Puts back what a subtask has changed, where nobody else has changed it since. What failed has put its files back
@@ -213,6 +276,7 @@ impl Driver {
                 |what| format!("files could not be put back: {what}"),
             );
             let report = self.report(known, &stopping.failed, stopping.not_restored.as_deref()).await?;
+            draft.events.push(told(&report));
             draft.end = Some(TaskEnd { state: TaskState::Escalated, why, report: Some(report) });
             return Ok(());
         }
@@ -232,6 +296,7 @@ impl Driver {
             let why =
                 format!("{} failed for good; the rest is kept", known.names(self.id, &failed).join(", "));
             let report = self.report(known, &failed, None).await?;
+            draft.events.push(told(&report));
             draft.end = Some(TaskEnd { state: TaskState::Partial, why, report: Some(report) });
         } else if known.front.stands().iter().all(|stand| *stand == Stand::Succeeded) {
             let why = "everything succeeded".to_owned();
@@ -401,6 +466,15 @@ impl Known {
             }),
         ));
     }
+}
+
+/// What a person is told, in the words that were sent.
+fn told(report: &Value) -> NewEvent {
+    let data = json!({
+        "user_message": report.get("user_message"),
+        "recommended_actions": report.get("recommended_actions"),
+    });
+    event("escalate_executed", EventStatus::Success, data)
 }
 
 fn event(event_type: &str, status: EventStatus, data: Value) -> NewEvent {

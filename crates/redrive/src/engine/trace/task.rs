@@ -22,6 +22,7 @@ const MOST: usize = 100_000;
 const MOST_DONE: usize = 1_000;
 
 const START_FIELDS: &[&str] = &["strategy", "failed_subtasks", "succeeded_subtasks"];
+const TOLD_FIELDS: &[&str] = &["user_message", "recommended_actions"];
 const COMPLETE_FIELDS: &[&str] = &["strategy", "recovered_subtasks", "final_status"];
 
 impl Engine {
@@ -114,26 +115,16 @@ impl Teller {
             "recovery_start" => (TraceEvent::RecoveryStart, START_FIELDS),
             "recovery_complete" => (TraceEvent::RecoveryComplete, COMPLETE_FIELDS),
             "snapshot_restore" => (TraceEvent::SnapshotRestore, SNAPSHOT_FIELDS),
-            "task_ended" => return self.ended(event),
+            "escalate_executed" => {
+                self.ended = Some(self.entries.len());
+                (TraceEvent::EscalateExecuted, TOLD_FIELDS)
+            }
+            "task_ended" => return,
             _ => return,
         };
         let subtask_id = event.data.get("subtask_id").and_then(Value::as_str).map(str::to_owned);
         let about = About { subtask_id, ..self.about.clone() };
         self.entries.push(about.entry(event, what, None, fields(&event.data, names)));
-    }
-
-    fn ended(&mut self, event: &Event) {
-        let state = event.data.get("state").and_then(Value::as_str);
-        let told = [TaskState::Escalated, TaskState::Partial].map(TaskState::name);
-        if state.is_some_and(|state| told.contains(&state)) {
-            // Of an end before the last one only the reason is known.
-            let data = json!({
-                "user_message": event.data.get("why").cloned().unwrap_or_default(),
-                "recommended_actions": [],
-            });
-            self.ended = Some(self.entries.len());
-            self.entries.push(self.about.entry(event, TraceEvent::EscalateExecuted, None, data));
-        }
     }
 
     /// The whole trace; the last end is told in the words of the report, if the task stands there.
