@@ -561,6 +561,24 @@ command = "echo two >> done"
     assert_eq!(home.json("task status plan.toml")["state"], "cancelled");
 }
 
+/// R-T1: a task goes on with the plan that it was started with, and whoever has edited the file since is told so.
+#[test]
+fn a_plan_that_was_changed_is_told_of() {
+    let home = Home::new();
+    let plan = "[[subtasks]]\nid = \"one\"\nreview = true\ncommand = \"exit 65\"\n";
+    let ran = run(&home, plan);
+    assert_eq!(ran.code, 1, "{ran}");
+    for (written, told) in [(plan.to_owned(), false), (plan.replace("65", "0"), true)] {
+        planned(&home, &written);
+        let ran = home.redrive("task resume plan.toml", &[]);
+        assert_eq!(ran.code, 1, "{ran}");
+        assert_eq!(ran.stderr.contains("has changed since task-1 was started"), told, "{ran}");
+    }
+    fs::remove_file(home.folder.path().join("plan.toml")).unwrap();
+    let ran = home.redrive("task resume task-1", &[]);
+    assert!(!ran.stderr.contains("has changed"), "{ran}");
+}
+
 /// R-T1: what is wrong with a plan is named with its place, and nothing is stored.
 #[test]
 fn a_bad_plan_names_the_place() {
