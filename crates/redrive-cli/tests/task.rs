@@ -104,6 +104,7 @@ command = ["sh", "-c", "printf '%s' \"$1\" > hint-$REDRIVE_ATTEMPT; if [ $REDRIV
     let hint = file(&home, "hint-2");
     assert!(hint.contains("incomplete") && hint.contains("// ... rest of the code"), "{hint}");
     assert!(ran.stderr.contains("write is told:"), "{ran}");
+    assert_eq!(home.json("task status task-1")["subtasks"][0]["attempts"], 2);
     let trace = trace(&home, "task-1");
     assert_eq!(names(&trace), ["RETRY_DECISION", "RETRY_START", "RETRY_SUCCESS"], "{trace:#?}");
     let decision = &trace[0]["data"];

@@ -184,7 +184,10 @@ impl SubtaskItem {
                 parts.extend(tried("task-view.attempt"));
                 parts.extend(took);
             }
-            Standing::Succeeded => parts.extend(took),
+            Standing::Succeeded => {
+                parts.extend(took);
+                parts.extend(tried("task-view.tried"));
+            }
             Standing::Skipped => {
                 let because = |id: &String| text(lang, "task-view.because", &[("id", id)]);
                 parts.extend(self.because_of.as_ref().map(because));
@@ -222,6 +225,7 @@ pub(super) fn of_story(story: &TaskStory, now: Timestamp) -> Vec<SubtaskItem> {
         let Some(item) = items.get_mut(row.number as usize) else { continue };
         item.job_id = row.job.map(|job| job.to_string());
         item.rounds = row.rounds;
+        item.attempts = row.job.and_then(|job| story.attempts.get(&job).copied());
         (item.started_at, item.ended_at) = (row.started_at, row.ended_at);
         let until = row.ended_at.unwrap_or(now);
         item.elapsed_ms = row

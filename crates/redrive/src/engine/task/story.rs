@@ -1,11 +1,17 @@
 //! A task as somebody sees it who looks at it: where each subtask stands, how often it was tried, and what went wrong.
 
+use std::collections::HashMap;
+
 use redrive_policy::plan::Plan;
-use redrive_store::{Begun, DeadLetter, JobStanding, JobState, Subtask, SubtaskState, Task, TaskId};
+use redrive_store::{
+    Begun, DeadLetter, Event, EventFilter, JobId, JobStanding, JobState, Subtask, SubtaskState, Task, TaskId,
+};
 
 use super::Stored;
 use crate::engine::{Engine, EngineError};
 
+/// How many ends of attempts are looked at.
+const REMEMBERED: u32 = 1_000;
 /// How many subtasks that failed are looked at closely.
 const CLOSELY: usize = 200;
 
@@ -20,6 +26,8 @@ pub struct TaskStory {
     pub subtasks: Vec<Subtask>,
     /// How the jobs of those stand that are begun and not over.
     pub begun: Vec<Begun>,
+    /// How many attempts it took those that succeeded, by their jobs; of the latest ones, if there are very many.
+    pub attempts: HashMap<JobId, u32>,
     /// The letters of those that failed, by number; of the first ones, if there are very many.
     pub letters: Vec<(u32, DeadLetter)>,
 }
@@ -48,6 +56,21 @@ impl Engine {
                 letters.push((number, *letter));
             }
         }
-        Ok(TaskStory { task, plan, subtasks, begun, letters })
+        let attempts = self.attempts_of(id).await?;
+        Ok(TaskStory { task, plan, subtasks, begun, attempts, letters })
+    }
+
+    async fn attempts_of(&self, id: TaskId) -> Result<HashMap<JobId, u32>, EngineError> {
+        let filter = EventFilter {
+            caller_id: Some(id.to_string()),
+            types: vec!["attempt_succeeded".to_owned()],
+            ..EventFilter::default()
+        };
+        let events = self.store().events(filter, REMEMBERED).await?;
+        let attempt = |event: &Event| {
+            let number = event.data.get("attempt")?.as_u64()?;
+            Some((event.job?, u32::try_from(number).ok()?))
+        };
+        Ok(events.iter().filter_map(attempt).collect())
     }
 }
