@@ -515,6 +515,38 @@ command = "echo somebody > src/f; exit 65"
     );
 }
 
+/// R-T3: what a step that runs, or a task that is not over, may have to put back is not pruned.
+#[test]
+fn a_snapshot_that_is_needed_is_not_pruned() {
+    let home = Home::new();
+    fs::create_dir(home.folder.path().join("src")).unwrap();
+    fs::write(home.folder.path().join("src/f"), "old\n").unwrap();
+    planned(
+        &home,
+        r#"
+[[subtasks]]
+id = "first"
+snapshot = "src"
+command = "echo first > src/g"
+[[subtasks]]
+id = "second"
+depends_on = ["first"]
+snapshot = "src"
+overrides = { max_retries = 0 }
+command = "echo bad > src/f; echo under way; until [ -e go ]; do sleep 0.05; done; exit 65"
+"#,
+    );
+    let mut running = home.spawn("task run plan.toml", &[]);
+    running.wait_for("under way");
+    let pruned = home.redrive("snapshot prune --older-than 0s", &[]);
+    assert_eq!(pruned.code, 0, "{pruned}");
+    fs::write(home.folder.path().join("go"), "").unwrap();
+    let ran = running.finish();
+    assert_eq!((ran.code, file(&home, "src/f").as_str()), (4, "old\n"), "{ran}");
+    let kept = home.json("snapshot list");
+    assert_eq!(kept["items"].as_array().unwrap().len(), 2, "{kept:#}");
+}
+
 /// R-T1: of two that start the same plan at the same moment, one goes on.
 #[test]
 fn a_plan_that_is_started_twice_at_once_runs_once() {

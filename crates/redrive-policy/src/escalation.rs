@@ -419,6 +419,11 @@ pub fn not_restored(lang: Lang, what: &str) -> String {
     text(lang, "task.not-restored", &[("what", &what)])
 }
 
+/// What a person is told when more than one part has failed.
+pub fn also_failed(lang: Lang, others: &str, task: &dyn std::fmt::Display) -> String {
+    text(lang, "task.also-failed", &[("others", &others), ("task", task)])
+}
+
 /// What a person is told of a subtask that neither succeeded nor failed.
 pub fn ended_by_somebody(lang: Lang, subtask: &str) -> String {
     text(lang, "task.ended-by-somebody", &[("subtask", &subtask)])

@@ -56,8 +56,8 @@ pub use decide::{
 pub use duration::{BadDuration, human_duration, parse_duration};
 pub use escalation::{
     DebugInfo, EscalateSettings, Escalation, EscalationLevel, EscalationReason, EscalationReport,
-    FailureSummary, FatalError, LastFailure, MAX_LOG_LINES, ReasonType, RetryAttempt, ended_by_somebody,
-    not_restored,
+    FailureSummary, FatalError, LastFailure, MAX_LOG_LINES, ReasonType, RetryAttempt, also_failed,
+    ended_by_somebody, not_restored,
 };
 pub use failure::{Code, Details, Failure, Report, RuleId, Verdict, Words};
 pub use fingerprint::{fingerprint, skeleton};

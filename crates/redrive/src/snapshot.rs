@@ -39,6 +39,7 @@ pub use compare::{Difference, DifferenceKind};
 pub use error::{Conflict, ConflictKind, SnapshotError};
 pub use fault::Fault;
 pub use id::SnapshotId;
+pub(crate) use prune::NEEDED;
 pub use prune::Pruned;
 pub use recover::{Recovered, RecoveredOutcome};
 pub use restore::{RestoreOptions, Restored, Scope};

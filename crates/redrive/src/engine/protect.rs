@@ -18,12 +18,12 @@ use crate::hooks::guarded;
 use crate::outcome::{Evidence, Executed, Outcome};
 use crate::secrets::redact;
 use crate::snapshot::{
-    RestoreOptions, Restored, Scope, SnapshotError, SnapshotId, SnapshotRequest, Snapshots,
+    NEEDED, RestoreOptions, Restored, Scope, SnapshotError, SnapshotId, SnapshotRequest, Snapshots,
 };
 
 /// How many names an event tells.
 const NAMES: usize = 1_000;
-/// The folder with the notes of attempts that work on files.
+/// By whom a snapshot is needed that an attempt works on.
 const AT_WORK: &str = "at-work";
 
 /// What happened to the files of a command, for whoever watches.
@@ -71,17 +71,18 @@ impl SnapshotPlace {
         Ok(snapshots)
     }
 
-    /// Where it is noted that an attempt works on the files of a snapshot. The note goes when they are put back, or are as the
-    /// work wants them; one that is still there tells that nobody got that far. It need not outlive the machine: then the
-    /// lease has not, either, and the attempt is known to have crashed.
+    /// Where it is noted that an attempt works on the files of a snapshot, which is not pruned meanwhile. The note goes when
+    /// they are put back, or are as the work wants them; one that is still there tells that nobody got that far. It need
+    /// not outlive the machine: then the lease has not, either, and the attempt is known to have crashed.
     fn note(&self, id: &SnapshotId) -> PathBuf {
-        self.dir.join(AT_WORK).join(id.as_str())
+        self.dir.join(NEEDED).join(AT_WORK).join(id.as_str())
     }
 
-    fn write_note(&self, id: &SnapshotId) -> Result<(), SnapshotError> {
-        let path = self.note(id);
-        let written =
-            std::fs::create_dir_all(self.dir.join(AT_WORK)).and_then(|()| std::fs::write(&path, b""));
+    /// Notes that a snapshot is needed, by whom.
+    fn need(&self, by: &str, id: &SnapshotId) -> Result<(), SnapshotError> {
+        let folder = self.dir.join(NEEDED).join(by);
+        let path = folder.join(id.as_str());
+        let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, b""));
         written.map_err(|source| SnapshotError::Io { doing: "note", path, source })
     }
 
@@ -169,7 +170,13 @@ pub(super) async fn begin(running: &Running, protected: Option<&Protected>) -> R
     }
     let request = request(engine, job, running.token.fence, protected, running);
     let now = engine.now();
-    match at(&place, move |snapshots| snapshots.create(&request, now.millis())).await {
+    // Noted before, so that nobody prunes it in between.
+    let noted = request.id.as_ref().map_or(Ok(()), |id| place.need(AT_WORK, id));
+    let created = match noted {
+        Ok(()) => at(&place, move |snapshots| snapshots.create(&request, now.millis())).await,
+        Err(error) => Err(error),
+    };
+    match created {
         Ok(created) => {
             let (id, base) = (created.snapshot.id, protected.base.clone());
             Guard { kept: Some(Kept { place, id, base }) }.at_work()
@@ -206,6 +213,11 @@ fn request(
     request
 }
 
+/// Whether a caller is a task, by its name.
+fn is_task(caller: &str) -> bool {
+    caller.parse::<redrive_store::TaskId>().is_ok()
+}
+
 /// The first root that was meant below the base and is not, by way of a link.
 fn leads_out(protected: &Protected) -> Option<&String> {
     let base = protected.base.canonicalize().ok()?;
@@ -229,7 +241,7 @@ async fn newest(place: &Arc<SnapshotPlace>, job: JobId) -> Result<Option<Snapsho
 impl Guard {
     /// Notes that the work begins.
     fn at_work(self) -> Result<Guard, Box<Executed>> {
-        let noted = self.kept.as_ref().map_or(Ok(()), |kept| kept.place.write_note(&kept.id));
+        let noted = self.kept.as_ref().map_or(Ok(()), |kept| kept.place.need(AT_WORK, &kept.id));
         noted.map(|()| self).map_err(|error| Box::new(not_restored(&error, Duration::ZERO)))
     }
 
@@ -254,6 +266,12 @@ impl Guard {
             if let Err(error) = at(place, move |snapshots| snapshots.mark_after(&marked, now)).await {
                 // Undoing it later will take every difference for its own, or find that it cannot.
                 tracing::warn!(job = %running.job_id(), %error, "what a command has changed is not kept");
+            }
+            // Its task may take it back while it is not over.
+            if let Some(task) = running.job.caller_id.as_deref().filter(|caller| is_task(caller))
+                && let Err(error) = place.need(task, id)
+            {
+                tracing::warn!(job = %running.job_id(), %error, "a snapshot may be pruned before its task is over");
             }
             place.remove_note(id);
             return executed;
@@ -340,7 +358,7 @@ impl Engine {
         job: JobId,
         base: &Path,
     ) -> Result<Option<PutBack>, SnapshotError> {
-        let Some(place) = self.0.snapshots.as_ref().filter(|place| place.dir.join(AT_WORK).is_dir()) else {
+        let Some(place) = self.0.snapshots.as_ref().filter(|place| place.dir.join(NEEDED).is_dir()) else {
             return Ok(None);
         };
         let Some(id) = newest(place, job).await?.filter(|id| place.note(id).exists()) else {
@@ -349,6 +367,18 @@ impl Engine {
         let put_back = restore(place, id.clone(), base, Scope::Everything, self.now()).await?;
         place.remove_note(&id);
         Ok(Some(put_back).filter(|put_back| !put_back.is_empty()))
+    }
+
+    /// A task has succeeded: nothing of it will be taken back.
+    #[cfg(feature = "tasks")]
+    pub(super) fn let_go_of_snapshots(&self, task: redrive_store::TaskId) {
+        let Some(place) = &self.0.snapshots else { return };
+        let folder = place.dir.join(NEEDED).join(task.to_string());
+        if let Err(error) = std::fs::remove_dir_all(&folder)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(%task, %error, "the snapshots of a task are kept for longer than need be");
+        }
     }
 
     /// The snapshot that a job's files would be put back from, for people.

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::error::{SnapshotError, at, io_at};
@@ -28,6 +28,23 @@ pub struct Pruned {
     pub damaged: Vec<SnapshotId>,
 }
 
+/// The folder with the notes on snapshots that must stay: by whom they are needed, then which.
+pub(crate) const NEEDED: &str = "needed";
+/// After how long a note is forgotten.
+const FORGOTTEN_AFTER: Duration = Duration::from_hours(30 * 24);
+
+/// What is in a folder; nothing when it is not there.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, SnapshotError> {
+    match fs::read_dir(folder) {
+        Ok(found) => found
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<Result<_, _>>()
+            .map_err(io_at("list", folder)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(io_at("list", folder)(error)),
+    }
+}
+
 impl Snapshots {
     /// Removes snapshots that have expired, or all that are older than `older_than`, with what only they needed; and
     /// what restores moved aside, once it has stayed as long as a snapshot would have.
@@ -36,7 +53,8 @@ impl Snapshots {
         let stuck = self.recover_locked(&restoring)?.1;
         let alone = self.place.lock_alone()?;
         let mut pruned = Pruned::default();
-        let needed: HashSet<&SnapshotId> = stuck.iter().map(|record| &record.journal.snapshot_id).collect();
+        let mut needed = self.needed()?;
+        needed.extend(stuck.iter().map(|record| record.journal.snapshot_id.clone()));
         let live = self.prune_manifests(now_ms, older_than, &needed, &mut pruned)?;
         // Gone for good before what it named goes.
         self.place.sync(Part::Manifests)?;
@@ -60,12 +78,27 @@ impl Snapshots {
         Ok(pruned)
     }
 
+    /// The snapshots that somebody has noted to need: an attempt that works on their files, a task that is not over. A note
+    /// that nobody has taken back for a month is forgotten.
+    fn needed(&self) -> Result<HashSet<SnapshotId>, SnapshotError> {
+        let mut needed = HashSet::new();
+        for by in entries(&self.place.dir.join(NEEDED))? {
+            for note in entries(&by)? {
+                let at = fs::metadata(&note).and_then(|found| found.modified());
+                let forgotten = at.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > FORGOTTEN_AFTER));
+                let id = note.file_name().and_then(|name| name.to_str()?.parse().ok());
+                needed.extend(id.filter(|_| !forgotten));
+            }
+        }
+        Ok(needed)
+    }
+
     /// Answers what the remaining ones name.
     fn prune_manifests(
         &self,
         now_ms: i64,
         older_than: Option<Duration>,
-        needed: &HashSet<&SnapshotId>,
+        needed: &HashSet<SnapshotId>,
         pruned: &mut Pruned,
     ) -> Result<HashSet<Hash>, SnapshotError> {
         let mut live = HashSet::new();

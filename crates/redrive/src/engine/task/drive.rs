@@ -315,6 +315,9 @@ impl Driver {
             return Ok(false);
         };
         known.version = stepped.version;
+        if draft.end.as_ref().is_some_and(|end| end.state == TaskState::Succeeded) {
+            self.engine.let_go_of_snapshots(self.id);
+        }
         // Only now is it sure that a person has to be told.
         if let Some(report) = draft.end.as_ref().and_then(|end| end.report.as_ref()) {
             match EscalationReport::deserialize(report) {

@@ -122,6 +122,10 @@ impl Driver {
             }
             RecoveryStrategy::Escalate => {
                 known.skip(self.id, &choice.skip, draft);
+                // What was given up before is a person's as well, and came first.
+                let mut all = std::mem::take(&mut known.progress.given_up);
+                all.extend(failed);
+                let failed = all;
                 known.progress.stopping = Some(Stopping { failed, not_restored: None, rolled_back: false });
             }
         }
@@ -354,6 +358,15 @@ impl Driver {
                 self.report_of(known, &subtask, &what, earlier.unwrap_or_default())
             }
         };
+        let mut report = report;
+        if failed.len() > 1 {
+            let others = known.names(self.id, &failed[1..]).join(", ");
+            report.recommended_actions.push(redrive_policy::also_failed(
+                self.engine.0.lang,
+                &others,
+                &self.id,
+            ));
+        }
         serde_json::to_value(report).map_err(EngineError::Payload)
     }
 

@@ -119,7 +119,6 @@ impl Teller {
                 self.ended = Some(self.entries.len());
                 (TraceEvent::EscalateExecuted, TOLD_FIELDS)
             }
-            "task_ended" => return,
             _ => return,
         };
         let subtask_id = event.data.get("subtask_id").and_then(Value::as_str).map(str::to_owned);
