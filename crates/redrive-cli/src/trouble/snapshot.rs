@@ -52,6 +52,9 @@ fn message(error: &SnapshotError, lang: Lang) -> String {
         SnapshotError::RootGone { path } | SnapshotError::Unsteady { path } => {
             text(lang, &key, &[("path", &path.display())])
         }
+        SnapshotError::Locked { path, lock } => {
+            text(lang, &format!("{key}-{}", lock.flag()), &[("path", &path.display())])
+        }
         SnapshotError::Unfinished { id, source } => {
             text(lang, &key, &[("id", id), ("why", &message(source, lang))])
         }
@@ -63,7 +66,13 @@ fn message(error: &SnapshotError, lang: Lang) -> String {
 }
 
 pub(super) fn hint(error: &SnapshotError, lang: Lang) -> String {
-    say(lang, &format!("trouble.hint.snapshot.{}", key(error)))
+    let key = format!("trouble.hint.snapshot.{}", key(error));
+    match error {
+        SnapshotError::Locked { path, lock } => {
+            text(lang, &key, &[("path", &path.display()), ("flag", &lock.flag())])
+        }
+        _ => say(lang, &key),
+    }
 }
 
 fn key(error: &SnapshotError) -> &'static str {
@@ -77,6 +86,7 @@ fn key(error: &SnapshotError) -> &'static str {
         SnapshotError::NotFound { .. } => "not-found",
         SnapshotError::Damaged { .. } => "damaged",
         SnapshotError::Conflicts { .. } => "conflicts",
+        SnapshotError::Locked { .. } => "locked",
         SnapshotError::NoRoom { .. } => "no-room",
         SnapshotError::RootGone { .. } => "root-gone",
         SnapshotError::Unsteady { .. } => "unsteady",
@@ -98,6 +108,29 @@ mod tests {
             for lang in [Lang::En, Lang::Ja] {
                 let key = format!("trouble.snapshot.why.{}", fault.code());
                 assert!(find(lang, &key).is_some(), "{key}");
+            }
+        }
+    }
+
+    /// Row 54: what is locked is named in both languages, with the command that unlocks it.
+    #[test]
+    fn what_is_locked_is_named_with_what_unlocks_it() {
+        use redrive::snapshot::LockedBy;
+        for (lock, en, ja) in [
+            (LockedBy::Immutable, "is immutable", "変更不可"),
+            (LockedBy::AppendOnly, "is append-only", "追記専用"),
+        ] {
+            let error = SnapshotError::Locked { path: "/srv/a".into(), lock };
+            for (lang, word, untouched) in
+                [(Lang::En, en, "Nothing was touched"), (Lang::Ja, ja, "何も変更していません")]
+            {
+                let said = messages(&error, lang).join("\n");
+                assert!(
+                    said.starts_with("/srv/a ") && said.contains(word) && said.contains(untouched),
+                    "{said}"
+                );
+                let hint = hint(&error, lang);
+                assert!(hint.ends_with(&format!("chattr -{} /srv/a", lock.flag())), "{hint}");
             }
         }
     }

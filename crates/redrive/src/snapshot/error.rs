@@ -78,6 +78,15 @@ pub enum SnapshotError {
         /// Every one of them.
         conflicts: Vec<Conflict>,
     },
+    /// Something that would have to be moved or changed is immutable or append-only; nothing was touched.
+    #[error("{} is {lock} (chattr +{}): nothing was touched; chattr -{} it and try again",
+        path.display(), lock.flag(), lock.flag())]
+    Locked {
+        /// The file or folder.
+        path: PathBuf,
+        /// Which attribute it has.
+        lock: LockedBy,
+    },
     /// Not enough room; nothing was touched.
     #[error("no room on the disk of {}: {why}; free some and try again", path.display())]
     NoRoom {
@@ -116,6 +125,34 @@ pub enum SnapshotError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// An attribute of a file or folder that keeps everybody from moving it, root included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockedBy {
+    /// It cannot be changed at all.
+    Immutable,
+    /// It can only be added to.
+    AppendOnly,
+}
+
+impl LockedBy {
+    /// As `chattr` calls it.
+    pub fn flag(self) -> char {
+        match self {
+            LockedBy::Immutable => 'i',
+            LockedBy::AppendOnly => 'a',
+        }
+    }
+}
+
+impl std::fmt::Display for LockedBy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            LockedBy::Immutable => "immutable",
+            LockedBy::AppendOnly => "append-only",
+        })
+    }
 }
 
 /// A file that is neither as the snapshot has it nor as the work left it.
