@@ -168,8 +168,22 @@ fn trouble_in_every_form() {
             "create src --max-size 3",
             "create src --max-size much",
             "create redrive.db-snapshots",
+            "create src/b.txt",
         ],
     );
+}
+
+/// R-C2, row 52: a root that is a link now: what is the case, that nothing was touched, what to do.
+#[test]
+fn a_root_that_became_a_link_in_every_form() {
+    let prepare = |project: &Project| {
+        let id = project.taken();
+        let moved = project.home.path().join("moved");
+        fs::rename(&project.root, &moved).unwrap();
+        std::os::unix::fs::symlink(&moved, &project.root).unwrap();
+        vec![id]
+    };
+    check("snapshot_root_replaced", prepare, &["diff ID", "restore ID"]);
 }
 
 /// R-T3: scripts rely on the id on stdout, on exit codes as `diff` has them, and on the JSON fields.

@@ -1,6 +1,6 @@
 //! The trouble with snapshots of files, in words.
 
-use redrive::snapshot::SnapshotError;
+use redrive::snapshot::{Fault, SnapshotError};
 use redrive_policy::Lang;
 
 use super::system_error;
@@ -32,7 +32,7 @@ pub(super) fn messages(error: &SnapshotError, lang: Lang) -> Vec<String> {
 
 fn message(error: &SnapshotError, lang: Lang) -> String {
     let key = format!("trouble.snapshot.{}", key(error));
-    let why = |why: &redrive::snapshot::Fault| say(lang, &format!("trouble.snapshot.why.{}", why.code()));
+    let why = |why: &Fault| say(lang, &format!("trouble.snapshot.why.{}", why.code()));
     match error {
         SnapshotError::BadId { given } => text(lang, &key, &[("id", given)]),
         SnapshotError::BadRoot { path, why: fault }
@@ -51,6 +51,9 @@ fn message(error: &SnapshotError, lang: Lang) -> String {
         SnapshotError::NotFound { id } => text(lang, &key, &[("id", id)]),
         SnapshotError::RootGone { path } | SnapshotError::Unsteady { path } => {
             text(lang, &key, &[("path", &path.display())])
+        }
+        SnapshotError::RootReplaced { what, why, .. } => {
+            text(lang, &format!("{key}-{}", why.code()), &[("what", &what.display())])
         }
         SnapshotError::Locked { path, lock } => {
             text(lang, &format!("{key}-{}", lock.flag()), &[("path", &path.display())])
@@ -71,6 +74,11 @@ pub(super) fn hint(error: &SnapshotError, lang: Lang) -> String {
         SnapshotError::Locked { path, lock } => {
             text(lang, &key, &[("path", &path.display()), ("flag", &lock.flag())])
         }
+        SnapshotError::RootReplaced { what, .. } => text(lang, &key, &[("what", &what.display())]),
+        SnapshotError::BadRoot { path, why: Fault::NotAFolder } => {
+            let folder = path.parent().unwrap_or(path);
+            text(lang, "trouble.hint.snapshot.not-a-folder", &[("folder", &folder.display())])
+        }
         _ => say(lang, &key),
     }
 }
@@ -89,6 +97,7 @@ fn key(error: &SnapshotError) -> &'static str {
         SnapshotError::Locked { .. } => "locked",
         SnapshotError::NoRoom { .. } => "no-room",
         SnapshotError::RootGone { .. } => "root-gone",
+        SnapshotError::RootReplaced { .. } => "root-replaced",
         SnapshotError::Unsteady { .. } => "unsteady",
         SnapshotError::Unfinished { .. } => "unfinished",
         SnapshotError::Io { .. } => "io",
@@ -104,7 +113,7 @@ mod tests {
     /// R-C2: every fault has its words in both languages.
     #[test]
     fn every_fault_has_its_words() {
-        for fault in redrive::snapshot::Fault::ALL {
+        for fault in Fault::ALL {
             for lang in [Lang::En, Lang::Ja] {
                 let key = format!("trouble.snapshot.why.{}", fault.code());
                 assert!(find(lang, &key).is_some(), "{key}");

@@ -101,6 +101,17 @@ pub enum SnapshotError {
         /// The root.
         path: PathBuf,
     },
+    /// The root, or a folder that it is in, is another thing than it was. Nothing was touched.
+    #[error("the root {} is not the folder that was kept: look at {}, {why}. Nothing was touched; \
+        move that away, put the folder back and try again", path.display(), what.display())]
+    RootReplaced {
+        /// The root.
+        path: PathBuf,
+        /// The part of its path that is no folder.
+        what: PathBuf,
+        /// What that is instead.
+        why: Fault,
+    },
     /// The tree would not hold still.
     #[error("{} changes while we look at it: try again when nothing writes to it", path.display())]
     Unsteady {
