@@ -4,6 +4,7 @@ use redrive::snapshot::{Fault, SnapshotError};
 use redrive_policy::Lang;
 
 use super::system_error;
+use crate::escape::path as shown;
 use crate::exit::Exit;
 use crate::text::{say, text};
 
@@ -22,7 +23,7 @@ pub(super) fn messages(error: &SnapshotError, lang: Lang) -> Vec<String> {
             let mut lines = vec![text(lang, "trouble.snapshot.conflicts", &[("n", &conflicts.len())])];
             lines.extend(conflicts.iter().map(|conflict| {
                 let key = format!("snapshot.conflict.{}", conflict.kind.as_str().replace('_', "-"));
-                format!("{} {}", say(lang, &key), conflict.path.display())
+                format!("{} {}", say(lang, &key), shown(&conflict.path))
             }));
             lines
         }
@@ -39,7 +40,7 @@ fn message(error: &SnapshotError, lang: Lang) -> String {
         | SnapshotError::BadName { path, why: fault }
         | SnapshotError::Damaged { what: path, why: fault }
         | SnapshotError::NoRoom { path, why: fault } => {
-            text(lang, &key, &[("path", &path.display()), ("why", &why(fault))])
+            text(lang, &key, &[("path", &shown(path)), ("why", &why(fault))])
         }
         SnapshotError::BadPattern { pattern, why: fault } => {
             text(lang, &key, &[("pattern", pattern), ("why", &why(fault))])
@@ -50,19 +51,19 @@ fn message(error: &SnapshotError, lang: Lang) -> String {
         SnapshotError::TooMany { limit } => text(lang, &key, &[("limit", limit)]),
         SnapshotError::NotFound { id } => text(lang, &key, &[("id", id)]),
         SnapshotError::RootGone { path } | SnapshotError::Unsteady { path } => {
-            text(lang, &key, &[("path", &path.display())])
+            text(lang, &key, &[("path", &shown(path))])
         }
         SnapshotError::RootReplaced { what, why, .. } => {
-            text(lang, &format!("{key}-{}", why.code()), &[("what", &what.display())])
+            text(lang, &format!("{key}-{}", why.code()), &[("what", &shown(what))])
         }
         SnapshotError::Locked { path, lock } => {
-            text(lang, &format!("{key}-{}", lock.flag()), &[("path", &path.display())])
+            text(lang, &format!("{key}-{}", lock.flag()), &[("path", &shown(path))])
         }
         SnapshotError::Unfinished { id, source } => {
             text(lang, &key, &[("id", id), ("why", &message(source, lang))])
         }
         SnapshotError::Io { path, source, .. } => {
-            text(lang, &key, &[("path", &path.display()), ("error", &system_error(source, lang))])
+            text(lang, &key, &[("path", &shown(path)), ("error", &system_error(source, lang))])
         }
         other => text(lang, "trouble.snapshot.other", &[("why", other)]),
     }
@@ -72,12 +73,12 @@ pub(super) fn hint(error: &SnapshotError, lang: Lang) -> String {
     let key = format!("trouble.hint.snapshot.{}", key(error));
     match error {
         SnapshotError::Locked { path, lock } => {
-            text(lang, &key, &[("path", &path.display()), ("flag", &lock.flag())])
+            text(lang, &key, &[("path", &shown(path)), ("flag", &lock.flag())])
         }
-        SnapshotError::RootReplaced { what, .. } => text(lang, &key, &[("what", &what.display())]),
+        SnapshotError::RootReplaced { what, .. } => text(lang, &key, &[("what", &shown(what))]),
         SnapshotError::BadRoot { path, why: Fault::NotAFolder } => {
             let folder = path.parent().unwrap_or(path);
-            text(lang, "trouble.hint.snapshot.not-a-folder", &[("folder", &folder.display())])
+            text(lang, "trouble.hint.snapshot.not-a-folder", &[("folder", &shown(folder))])
         }
         _ => say(lang, &key),
     }
