@@ -23,6 +23,7 @@ mod events;
 mod explain;
 mod export;
 mod failed;
+mod files;
 mod ids;
 mod import;
 mod man;

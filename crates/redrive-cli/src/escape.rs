@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::path::Path;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -55,6 +56,30 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+/// The name of a file with its line breaks, tabs and backslashes written out: two names that differ are never shown alike.
+/// Whatever else is dangerous in it [`escape`] sees to, as everywhere.
+pub(crate) fn name(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\\' => out.push_str("\\\\"),
+            c if c.is_whitespace() && is_dangerous(c) => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The same of a path.
+pub(crate) fn path(path: &Path) -> String {
+    name(&path.to_string_lossy())
 }
 
 /// What takes no room of its own: it is drawn over the letter before it.
@@ -136,6 +161,34 @@ mod tests {
         assert_eq!(escape(&format!("Z{}a", "\u{335}".repeat(5_000))), "Z\u{335}\u{335}\u{335}…a");
         assert_eq!(escape("\u{301}x"), "\\u{301}x");
         assert_eq!(escape("⚠\u{fe0f} 葛\u{e0100}城"), "⚠ 葛城");
+    }
+
+    /// R-C2, row 69: names that differ are shown differently, and nothing in them begins a line of its own.
+    #[test]
+    fn a_line_break_in_a_name_is_written_out() {
+        let names = [
+            "new line",
+            "new\nline",
+            "new\\nline",
+            "new\rline",
+            "new\tline",
+            "new\u{b}line",
+            "new\u{2028}line",
+        ];
+        let shown = names.map(|one| escape(&name(one)).into_owned());
+        assert_eq!(
+            shown,
+            [
+                "new line",
+                "new\\nline",
+                "new\\\\nline",
+                "new\\rline",
+                "new\\tline",
+                "new\\u{b}line",
+                "new\\u{2028}line"
+            ]
+        );
+        assert_eq!(path(Path::new("/設計/a b")), "/設計/a b");
     }
 
     #[test]

@@ -324,3 +324,38 @@ fn a_time_limit_is_named_in_the_letter() {
     assert_eq!(ran.code, 124, "{ran}");
     assert_eq!(home.json("dlq list")["items"][0]["error_message"], "timed out after 100ms");
 }
+
+/// R-P14, row 56: files that cannot be kept are warned of once, before the first attempt says anything; every attempt runs.
+#[test]
+fn files_that_cannot_be_kept_are_warned_of_before_the_first_attempt() {
+    let home = Home::new();
+    let words = "run --max-retries 2 --initial-delay 10ms --snapshot nowhere -- sh -c";
+    let ran = home.redrive(words, &["echo tried >&2; exit 75"]);
+    assert_eq!(ran.code, 75, "{ran}");
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert!(lines[0].starts_with("warning: the files are not protected"), "{ran}");
+    assert!(lines[0].contains("nowhere"), "{ran}");
+    assert_eq!(lines[1], "tried", "{ran}");
+    assert_eq!(ran.stderr.matches("not protected").count(), 1, "{ran}");
+    assert_eq!(ran.stderr.matches("tried\n").count(), 3, "{ran}");
+    let ran = home.redrive("run --lang ja --max-retries 0 --snapshot nowhere -- sh -c", &["exit 75"]);
+    assert!(ran.stderr.starts_with("warning: ファイルは保護されていません"), "{ran}");
+}
+
+/// R-P14: files that are put back after an attempt that failed are told of, and nothing is when nothing was changed.
+#[test]
+fn files_that_are_put_back_are_told_of() {
+    let home = Home::new();
+    let tree = home.folder.path().join("tree");
+    std::fs::create_dir(&tree).unwrap();
+    std::fs::write(tree.join("f"), "one").unwrap();
+    let words = format!("run --max-retries 1 --initial-delay 10ms --snapshot {} -- sh -c", tree.display());
+    let ran = home.redrive(&words, &[&format!("echo two > {0}/f; echo > {0}/new; exit 75", tree.display())]);
+    assert_eq!(ran.code, 75, "{ran}");
+    let told = "redrive: the files are as they were before the attempt: 1 put back, 1 moved aside";
+    assert_eq!(ran.stderr.lines().filter(|line| *line == told).count(), 2, "{ran}");
+    assert_eq!(ran.stderr.lines().next(), Some(told), "before the line about the next attempt: {ran}");
+    assert_eq!(std::fs::read_to_string(tree.join("f")).unwrap(), "one");
+    let ran = home.redrive(&words, &["exit 75"]);
+    assert!(!ran.stderr.contains("before the attempt"), "{ran}");
+}

@@ -168,8 +168,22 @@ fn trouble_in_every_form() {
             "create src --max-size 3",
             "create src --max-size much",
             "create redrive.db-snapshots",
+            "create src/b.txt",
         ],
     );
+}
+
+/// R-C2, row 52: a root that is a link now: what is the case, that nothing was touched, what to do.
+#[test]
+fn a_root_that_became_a_link_in_every_form() {
+    let prepare = |project: &Project| {
+        let id = project.taken();
+        let moved = project.home.path().join("moved");
+        fs::rename(&project.root, &moved).unwrap();
+        std::os::unix::fs::symlink(&moved, &project.root).unwrap();
+        vec![id]
+    };
+    check("snapshot_root_replaced", prepare, &["diff ID", "restore ID"]);
 }
 
 /// R-T3: scripts rely on the id on stdout, on exit codes as `diff` has them, and on the JSON fields.
@@ -226,4 +240,29 @@ fn names_are_escaped() {
         let ran = project.run(&format!("diff {id} {flags}"));
         assert!(!ran.stdout.contains("\x1b[31mred") && ran.stdout.contains("\\x1b[31mred"), "{ran}");
     }
+}
+
+/// R-C2, row 69: two names that differ only in a line break are told apart wherever paths are listed; programs get the name
+/// as it is.
+#[test]
+fn a_line_break_in_a_name_is_shown() {
+    let project = Project::new();
+    let one = project.home.path().join("one");
+    fs::create_dir_all(one.join("folder")).unwrap();
+    let id = project.run("create one --plain").stdout.trim().to_owned();
+    let shown = project.run(&format!("show {id} --plain")).stdout;
+    assert!(shown.contains("0 files, 1 folder, 0 links"), "{shown}");
+    for name in ["new line", "new\nline"] {
+        fs::write(one.join(name), "x").unwrap();
+    }
+    // In JSON a line break is written just so.
+    for command in ["diff", "restore --dry-run"] {
+        for flags in ["--plain", "--color always", "--json"] {
+            let ran = project.run(&format!("{command} {id} {flags}"));
+            assert!(ran.stdout.contains("one/new\\nline") && ran.stdout.contains("one/new line"), "{ran}");
+        }
+    }
+    assert_eq!(project.run(&format!("restore {id}")).code, 0);
+    let pruned = project.run("prune --older-than 0s --plain").stdout;
+    assert!(pruned.contains("Removed: 1 snapshot (") && pruned.contains("what 1 restore had"), "{pruned}");
 }

@@ -239,3 +239,23 @@ fn wait_until(happened: impl Fn() -> bool) {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+/// R-P14: a worker tells of files as `run` does, with the job that they belong to.
+#[test]
+fn a_worker_tells_of_the_files_of_commands() {
+    let home = Home::new();
+    let tree = home.folder.path().join("tree");
+    std::fs::create_dir(&tree).unwrap();
+    std::fs::write(tree.join("f"), "one").unwrap();
+    let flags = "run --detach --max-retries 1 --initial-delay 10ms";
+    home.redrive(
+        &format!("{flags} --snapshot {} -- sh -c", tree.display()),
+        &[&format!("echo two > {}/f; exit 75", tree.display())],
+    );
+    home.redrive(&format!("{flags} --snapshot nowhere -- sh -c"), &["exit 75"]);
+    let ran = home.redrive("work --until-empty", &[]);
+    let told =
+        "redrive: job_1 exec: the files are as they were before the attempt: 1 put back, 0 moved aside";
+    assert_eq!(ran.stderr.lines().filter(|line| *line == told).count(), 2, "{ran}");
+    assert_eq!(ran.stderr.matches("warning: job_2 exec: its files are not protected").count(), 1, "{ran}");
+}

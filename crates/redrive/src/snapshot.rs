@@ -18,6 +18,7 @@ mod fault;
 mod id;
 mod ignore;
 mod journal;
+mod locked;
 mod manifest;
 mod name;
 mod object;
@@ -36,7 +37,7 @@ use manifest::{After, Kind, Manifest};
 use place::{Part, Place};
 
 pub use compare::{Difference, DifferenceKind};
-pub use error::{Conflict, ConflictKind, SnapshotError};
+pub use error::{Conflict, ConflictKind, LockedBy, SnapshotError};
 pub use fault::Fault;
 pub use id::SnapshotId;
 pub(crate) use prune::NEEDED;

@@ -17,6 +17,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::sleep;
 
 use super::enqueue::{self, EXEC};
+use super::files::{self, FilesToTell};
 use super::opened::{self, Opened};
 use super::signals::{SIGINT, Signals};
 use super::told::{End, Failed, Told};
@@ -69,7 +70,8 @@ fn try_run(args: &RunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let plain = enqueue::command(&args.command, stage)?;
     let spec = step(plain, args, &config, stage);
     let opened = opened::to_write(stage)?;
-    let engine = opened.engine(&config, stage)?;
+    let (engine, mut files) = files::heard(opened.engine_builder(&config, stage), "run");
+    let engine = engine.build()?;
     let job = NewJob {
         policy: Some(policy.to_owned()),
         overrides: overrides_to_json(&args.flags.wish()),
@@ -86,7 +88,7 @@ fn try_run(args: &RunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
         return Ok(Exit::Done);
     }
     let mut stored = None;
-    let attempted = opened.runtime.block_on(attempts(&engine, job, &mut stored, stage));
+    let attempted = opened.runtime.block_on(attempts(&engine, job, &mut stored, &mut files, stage));
     if let (Err(_), Some(id)) = (&attempted, stored) {
         stage.talk.note(&text(stage.settings.lang, "run.stored", &[("id", &id)]));
     }
@@ -117,6 +119,7 @@ async fn attempts(
     engine: &Engine,
     job: NewJob,
     stored: &mut Option<JobId>,
+    files: &mut FilesToTell,
     stage: &mut Stage<'_>,
 ) -> Result<(JobId, Option<Told>, Option<i32>), Trouble> {
     let relay = Relay::new();
@@ -146,6 +149,8 @@ async fn attempts(
         loop {
             tokio::select! {
                 biased;
+                // Before what the attempt itself writes, or what is said about its end.
+                Some(one) = files.next() => files.tell(&one, stage),
                 Some(attempt) = told.recv() => {
                     between(&attempt, stage);
                     last = Some(attempt);
@@ -160,6 +165,7 @@ async fn attempts(
             }
         }
     }
+    files.rest(stage);
     drain(&mut told, &mut last, stage);
     Ok((id, last, relay.heard()))
 }

@@ -9,6 +9,7 @@ use redrive_store::Timestamp;
 
 use super::shown;
 use crate::args::{SnapshotCommand, SnapshotCreateArgs, SnapshotRestoreArgs};
+use crate::escape;
 use crate::settings::SnapshotPlace;
 use crate::text::{say, text};
 use crate::trouble::Trouble;
@@ -67,7 +68,7 @@ fn create(args: SnapshotCreateArgs, stage: &mut Stage<'_>) -> Result<CreatedView
     let lang = stage.settings.lang;
     let notes = &created.snapshot.notes;
     for note in notes.iter().take(TOLD_NOTES) {
-        let told = text(lang, note_key(note.kind), &[("path", &note.path.display())]);
+        let told = text(lang, note_key(note.kind), &[("path", &escape::path(&note.path))]);
         stage.talk.note(&told);
     }
     let more = notes.len().saturating_sub(TOLD_NOTES) as u64 + created.snapshot.notes_left_off;
@@ -104,7 +105,7 @@ fn restore(args: &SnapshotRestoreArgs, stage: &mut Stage<'_>) -> Result<Exit, Tr
     let options = RestoreOptions { force: args.force, dry_run: args.dry_run, ..RestoreOptions::default() };
     let restored = snapshots.restore(&id, options, now_ms(stage))?;
     for path in &restored.changed_meanwhile {
-        let told = text(stage.settings.lang, "snapshot.note.meanwhile", &[("path", &path.display())]);
+        let told = text(stage.settings.lang, "snapshot.note.meanwhile", &[("path", &escape::path(path))]);
         stage.talk.warning(&told);
     }
     // A dry run that found conflicts says what the real one would: that it failed.

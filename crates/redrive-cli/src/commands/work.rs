@@ -10,6 +10,7 @@ use tokio::time::sleep;
 
 use super::enqueue::{EXEC, HTTP};
 use super::escalated::ToTell;
+use super::files::{self, FilesToTell};
 use super::opened;
 use super::signals::{SIGINT, Signals};
 use super::told::{End, Told};
@@ -23,8 +24,9 @@ pub(super) fn run(args: &WorkArgs, stage: &mut Stage<'_>) -> Result<Exit, Troubl
     let config = stage.settings.config()?;
     let opened = opened::to_write(stage)?;
     let to_tell = ToTell::new(config.escalate);
-    let engine = opened.engine_builder(&config, stage).on_escalation(to_tell.listener()).build()?;
-    let ended = opened.runtime.block_on(work(&engine, args, &to_tell, stage));
+    let (engine, mut files) = files::heard(opened.engine_builder(&config, stage), "work");
+    let engine = engine.on_escalation(to_tell.listener()).build()?;
+    let ended = opened.runtime.block_on(work(&engine, args, &to_tell, &mut files, stage));
     to_tell.rest(stage);
     let closed = opened.wait(opened.store.close());
     ended?;
@@ -42,6 +44,7 @@ async fn work(
     engine: &Engine,
     args: &WorkArgs,
     to_tell: &ToTell,
+    files: &mut FilesToTell,
     stage: &mut Stage<'_>,
 ) -> Result<(), Trouble> {
     let lang = stage.settings.lang;
@@ -77,7 +80,8 @@ async fn work(
         loop {
             tokio::select! {
                 biased;
-                Some(attempt) = told.recv() => tell(&attempt, to_tell, stage),
+                Some(one) = files.next() => files.tell(&one, stage),
+                Some(attempt) = told.recv() => tell(&attempt, to_tell, files, stage),
                 () = sleep(LOOK_AT_STORE) => {
                     to_tell.others(stage);
                     if engine.store().answers() != answers {
@@ -101,8 +105,9 @@ async fn work(
             }
         }
     }
+    files.rest(stage);
     while let Ok(attempt) = told.try_recv() {
-        tell(&attempt, to_tell, stage);
+        tell(&attempt, to_tell, files, stage);
     }
     // Who waits for a paused queue to be empty should know why it is over all the same.
     for lane in engine.store().status(engine.now()).await?.lanes {
@@ -121,7 +126,10 @@ async fn work(
 }
 
 /// One line for each attempt that is over.
-fn tell(attempt: &Told, to_tell: &ToTell, stage: &mut Stage<'_>) {
+fn tell(attempt: &Told, to_tell: &ToTell, files: &mut FilesToTell, stage: &mut Stage<'_>) {
+    if !matches!(attempt.end, End::Retrying { .. } | End::Uncounted) {
+        files.forget(attempt.id);
+    }
     let lang = stage.settings.lang;
     let who: [(&str, &dyn std::fmt::Display); 3] =
         [("id", &attempt.id), ("name", &attempt.name), ("n", &attempt.attempt)];

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::snapshot::shown_path;
 use super::{Block, Page, Reader, Span, Tone};
+use crate::escape;
 use crate::text::{say, text};
 
 /// JSON: `redrive/restored.v1`; the fields of the seed's `SNAPSHOT_RESTORE` are among them.
@@ -68,7 +69,7 @@ impl Page for RestoredView {
         let mut lines = |key: &str, tone: Tone, paths: &[String]| {
             let word = say(lang, &format!("snapshot.{key}"));
             let line = |path: &String| {
-                Block::Text(vec![Span::new(format!("{word} "), tone), Span::plain(path.clone())])
+                Block::Text(vec![Span::new(format!("{word} "), tone), Span::plain(escape::name(path))])
             };
             blocks.extend(paths.iter().map(line));
         };
@@ -83,7 +84,7 @@ impl Page for RestoredView {
             );
         }
         for aside in &self.asides {
-            let line = text(lang, "snapshot.aside", &[("path", aside)]);
+            let line = text(lang, "snapshot.aside", &[("path", &escape::name(aside))]);
             blocks.push(Block::Text(vec![Span::new(line, Tone::Strong)]));
         }
         blocks

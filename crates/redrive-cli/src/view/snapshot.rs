@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::block::{Column, Listing};
 use super::moment::{date_time, rough, when};
 use super::{Block, Page, Reader, Span, Tone};
+use crate::escape;
 use crate::text::{say, text};
 
 /// A snapshot as the `StateSnapshot` of the seed has it, and what it holds.
@@ -53,7 +54,7 @@ struct NoteItem {
     kind: &'static str,
 }
 
-/// A path as text. What is no text shows the sign for that.
+/// A path as text, for programs. What is no text shows the sign for that. People see it as [`escape::name`] writes it.
 pub(super) fn shown_path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
@@ -96,9 +97,11 @@ impl SnapshotItem {
     }
 
     fn holds(&self, reader: Reader) -> String {
-        let size = size(self.bytes);
+        let counted = |what: &str, n: u64| counted(reader, &format!("snapshot.holds-{what}"), n);
+        let (files, folders, links) =
+            (counted("files", self.files), counted("folders", self.folders), counted("links", self.links));
         let values: [(&str, &dyn std::fmt::Display); 4] =
-            [("files", &self.files), ("folders", &self.folders), ("links", &self.links), ("size", &size)];
+            [("files", &files), ("folders", &folders), ("links", &links), ("size", &size(self.bytes))];
         text(reader.lang, "snapshot.holds", &values)
     }
 
@@ -112,6 +115,12 @@ impl SnapshotItem {
             text(reader.lang, "snapshot.left", &[("length", &rough(self.expires_at.since(now)))])
         })
     }
+}
+
+/// So many of something: one has a word of its own.
+fn counted(reader: Reader, key: &str, n: u64) -> String {
+    let key = if n == 1 { format!("{key}-one") } else { key.to_owned() };
+    text(reader.lang, &key, &[("n", &n)])
 }
 
 /// A size as people say it.
@@ -201,7 +210,7 @@ impl Page for SnapshotsView {
             Column::left(word("roots")).cut_to(12),
         ];
         let row = |item: &SnapshotItem| {
-            let roots: Vec<&str> = item.roots.iter().map(|root| root.path.as_str()).collect();
+            let roots: Vec<String> = item.roots.iter().map(|root| escape::name(&root.path)).collect();
             vec![
                 Span::new(item.snapshot_id.clone(), Tone::Strong),
                 Span::plain(when(item.created_at, self.now, reader)),
@@ -242,7 +251,7 @@ impl Page for SnapshotView {
             (word("kept"), item.until(self.now, reader)),
             (word("holds"), Span::plain(item.holds(reader))),
         ];
-        fields.extend(item.roots.iter().map(|root| (word("root"), Span::plain(root.path.clone()))));
+        fields.extend(item.roots.iter().map(|root| (word("root"), Span::plain(escape::name(&root.path)))));
         if let Some(task) = &item.task_id {
             fields.push((word("task"), Span::plain(task.clone())));
         }
@@ -263,14 +272,17 @@ impl Page for SnapshotView {
         ] {
             if !list.is_empty() {
                 blocks.push(Block::Heading(word(key)));
-                blocks.extend(list.iter().map(|path| Block::Text(vec![Span::new(path.clone(), tone)])));
+                blocks.extend(list.iter().map(|path| Block::Text(vec![Span::new(escape::name(path), tone)])));
             }
         }
         if !item.notes.is_empty() {
             blocks.push(Block::Heading(word("notes")));
             let line = |note: &NoteItem| {
                 let key = format!("snapshot.note.{}", note.kind.replace('_', "-"));
-                Block::Text(vec![Span::new(text(lang, &key, &[("path", &note.path)]), Tone::Dim)])
+                Block::Text(vec![Span::new(
+                    text(lang, &key, &[("path", &escape::name(&note.path))]),
+                    Tone::Dim,
+                )])
             };
             blocks.extend(item.notes.iter().map(line));
         }
@@ -326,7 +338,7 @@ impl Page for DifferencesView {
                 DifferenceKind::Removed => Tone::Bad,
             };
             let word = say(reader.lang, &format!("snapshot.change.{}", item.change));
-            vec![Span::new(word, tone), Span::plain(item.path.clone())]
+            vec![Span::new(word, tone), Span::plain(escape::name(&item.path))]
         };
         vec![Block::Listing(Listing { columns, rows: self.items.iter().map(row).collect() })]
     }
@@ -359,8 +371,10 @@ impl PrunedSnapshotsView {
 impl Page for PrunedSnapshotsView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
         let nothing = self.snapshots.is_empty() && self.objects == 0 && self.asides.is_empty();
-        let (n, asides, size) = (self.snapshots.len(), self.asides.len(), size(self.bytes));
-        let values: [(&str, &dyn std::fmt::Display); 3] = [("n", &n), ("asides", &asides), ("size", &size)];
+        let snapshots = counted(reader, "snapshot.pruned-snapshots", self.snapshots.len() as u64);
+        let asides = counted(reader, "snapshot.pruned-asides", self.asides.len() as u64);
+        let values: [(&str, &dyn std::fmt::Display); 3] =
+            [("snapshots", &snapshots), ("asides", &asides), ("size", &size(self.bytes))];
         let line = if nothing {
             Span::new(say(reader.lang, "snapshot.pruned-nothing"), Tone::Good)
         } else {

@@ -77,9 +77,7 @@ impl Root {
         let opened = insist(|| rustix::fs::openat2(&slash, below, flags, Mode::empty(), resolve));
         let fd = opened.map_err(|errno| match errno {
             Errno::NOENT => SnapshotError::RootGone { path: path.to_owned() },
-            Errno::LOOP | Errno::NOTDIR => {
-                SnapshotError::BadRoot { path: path.to_owned(), why: Fault::NowALink }
-            }
+            Errno::LOOP | Errno::NOTDIR => replaced(path),
             errno => at("open", path)(errno),
         })?;
         let stat = rustix::fs::fstat(&fd).map_err(at("look at", path))?;
@@ -192,6 +190,24 @@ impl Root {
             Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
             done => gone_is_fine(done),
         }
+    }
+}
+
+/// Which part of the way to a root is no folder any more, and what it is instead.
+fn replaced(path: &Path) -> SnapshotError {
+    let mut way: Vec<&Path> = path.ancestors().collect();
+    way.reverse();
+    let not_a_folder = way.iter().find_map(|part| {
+        let found = std::fs::symlink_metadata(part).ok()?;
+        let why = if found.is_symlink() { Fault::NowALink } else { Fault::NotAFolder };
+        (!found.is_dir()).then_some((*part, why))
+    });
+    match not_a_folder {
+        Some((what, why)) => {
+            SnapshotError::RootReplaced { path: path.to_owned(), what: what.to_owned(), why }
+        }
+        // It is a folder again.
+        None => SnapshotError::Unsteady { path: path.to_owned() },
     }
 }
 

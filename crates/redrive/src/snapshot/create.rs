@@ -154,6 +154,9 @@ impl Snapshots {
             if is_beneath_any(&canonical, never) {
                 return Err(bad(Fault::OurOwn));
             }
+            if !canonical.is_dir() {
+                return Err(bad(Fault::NotAFolder));
+            }
             if !paths.contains(&canonical) {
                 paths.push(canonical);
             }

@@ -78,6 +78,15 @@ pub enum SnapshotError {
         /// Every one of them.
         conflicts: Vec<Conflict>,
     },
+    /// Something that would have to be moved or changed is immutable or append-only; nothing was touched.
+    #[error("{} is {lock} (chattr +{}): nothing was touched; chattr -{} it and try again",
+        path.display(), lock.flag(), lock.flag())]
+    Locked {
+        /// The file or folder.
+        path: PathBuf,
+        /// Which attribute it has.
+        lock: LockedBy,
+    },
     /// Not enough room; nothing was touched.
     #[error("no room on the disk of {}: {why}; free some and try again", path.display())]
     NoRoom {
@@ -91,6 +100,17 @@ pub enum SnapshotError {
     RootGone {
         /// The root.
         path: PathBuf,
+    },
+    /// The root, or a folder that it is in, is another thing than it was. Nothing was touched.
+    #[error("the root {} is not the folder that was kept: look at {}, {why}. Nothing was touched; \
+        move that away, put the folder back and try again", path.display(), what.display())]
+    RootReplaced {
+        /// The root.
+        path: PathBuf,
+        /// The part of its path that is no folder.
+        what: PathBuf,
+        /// What that is instead.
+        why: Fault,
     },
     /// The tree would not hold still.
     #[error("{} changes while we look at it: try again when nothing writes to it", path.display())]
@@ -116,6 +136,34 @@ pub enum SnapshotError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// An attribute of a file or folder that keeps everybody from moving it, root included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockedBy {
+    /// It cannot be changed at all.
+    Immutable,
+    /// It can only be added to.
+    AppendOnly,
+}
+
+impl LockedBy {
+    /// As `chattr` calls it.
+    pub fn flag(self) -> char {
+        match self {
+            LockedBy::Immutable => 'i',
+            LockedBy::AppendOnly => 'a',
+        }
+    }
+}
+
+impl std::fmt::Display for LockedBy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            LockedBy::Immutable => "immutable",
+            LockedBy::AppendOnly => "append-only",
+        })
+    }
 }
 
 /// A file that is neither as the snapshot has it nor as the work left it.

@@ -49,8 +49,10 @@ faults! {
     Nested "nested" "it lies in another root of the same snapshot: name the outer one only",
     /// A root by a relative path.
     NotAbsolute "not-absolute" "it is not an absolute path",
-    /// The root, or a folder on the way, is a link or no folder.
-    NowALink "now-a-link" "it, or a folder it is in, is now a link or no folder at all",
+    /// The root, or a folder on the way, has become a link.
+    NowALink "now-a-link" "it is a link now",
+    /// The root, or a folder on the way, is a file.
+    NotAFolder "not-a-folder" "it is a file, not a folder",
     /// A name that is none.
     EmptyName "empty-name" "it is empty",
     /// A NUL in a name.

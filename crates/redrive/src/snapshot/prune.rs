@@ -184,7 +184,7 @@ impl Snapshots {
             for part in &journal.roots {
                 let root = match Root::open(&part.path.to_path()) {
                     // Perhaps on a disk that is away: its record stays.
-                    Err(SnapshotError::RootGone { .. } | SnapshotError::BadRoot { .. }) => {
+                    Err(SnapshotError::RootGone { .. } | SnapshotError::RootReplaced { .. }) => {
                         all = false;
                         continue;
                     }

@@ -15,6 +15,7 @@ use super::error::{Conflict, SnapshotError, at, io_at};
 use super::fault::Fault;
 use super::id::{SnapshotId, random_name};
 use super::journal::{Journal, RootJournal, Step, give_to};
+use super::locked::refuse_locked;
 use super::manifest::{After, Hash, Manifest};
 use super::name::{ASIDE, Bytes, RelPath, STAGING_PREFIX};
 use super::object::copy_checked;
@@ -31,7 +32,7 @@ const MOST_ASIDES: u32 = 100_000;
 pub struct RestoreOptions {
     /// Also undo what somebody else did; it is moved aside like the rest.
     pub force: bool,
-    /// Tell what would be done, conflicts included, and do nothing.
+    /// Tell what would be done, conflicts included, and do nothing. What could not be done at all is an error here, too.
     pub dry_run: bool,
     /// How much of the tree is put back.
     pub scope: Scope,
@@ -94,14 +95,19 @@ impl Snapshots {
         let targets = self.plan(&manifest, after.as_ref(), options.scope)?;
         let mut restored = told(&manifest, &targets);
         let immovable = targets.iter().any(|target| target.plan.immovable);
-        if options.dry_run {
-            return Ok(restored);
-        }
         if immovable || (!options.force && !restored.conflicts.is_empty()) {
-            return Err(SnapshotError::Conflicts { conflicts: restored.conflicts });
+            let refused = SnapshotError::Conflicts { conflicts: restored.conflicts.clone() };
+            return if options.dry_run { Ok(restored) } else { Err(refused) };
         }
+        // What would be refused is refused on a dry run, too.
         if let Some(path) = targets.iter().find_map(|target| target.plan.denied.as_deref()) {
             return Err(at("change", path)(Errno::ACCESS));
+        }
+        for target in targets.iter().filter(|target| !target.made) {
+            refuse_locked(&Root::open(&target.path)?, &target.plan)?;
+        }
+        if options.dry_run {
+            return Ok(restored);
         }
         if targets.iter().any(|target| target.made || !target.plan.is_empty()) {
             let record = self.commit(&manifest, targets, options.scope, now_ms, &restoring)?;

@@ -3,8 +3,9 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
-use redrive::snapshot::{ConflictKind, RestoreOptions, Scope, SnapshotError};
+use redrive::snapshot::{ConflictKind, Fault, RestoreOptions, Scope, SnapshotError};
 
 use crate::tree::{NOW, World, chmod, file, folder, tree};
 
@@ -219,7 +220,7 @@ fn as_nobody(world: &World, id: &redrive::snapshot::SnapshotId) -> String {
     })
 }
 
-/// Reliability row 52: a root that became a link is refused.
+/// Reliability row 52: a root that became a link, or is reached by one now, is refused, and what is in the way is named.
 #[test]
 fn a_root_that_became_a_link_is_refused() {
     let world = World::new(&tree(&[("a", file("a"))]));
@@ -228,8 +229,21 @@ fn a_root_that_became_a_link_is_refused() {
     fs::rename(&world.root, &elsewhere).unwrap();
     fs::write(elsewhere.join("a"), "changed").unwrap();
     symlink(&elsewhere, &world.root).unwrap();
-    assert!(matches!(world.restore(&id), Err(SnapshotError::BadRoot { .. })));
-    assert_eq!(fs::read_to_string(elsewhere.join("a")).unwrap(), "changed");
+    let refused = |link: &Path, why: Fault| {
+        let answer = world.restore(&id);
+        let Err(SnapshotError::RootReplaced { path, what, why: told }) = answer else { panic!("{answer:?}") };
+        assert_eq!((path, what.as_path(), told), (world.root.clone(), link, why));
+        assert!(matches!(world.snapshots.diff(&id), Err(SnapshotError::RootReplaced { .. })));
+        assert_eq!(fs::read_to_string(elsewhere.join("a")).unwrap(), "changed");
+    };
+    refused(&world.root, Fault::NowALink);
+    fs::remove_file(&world.root).unwrap();
+    fs::write(&world.root, "a file").unwrap();
+    refused(&world.root, Fault::NotAFolder);
+    // Out of the way, the root is made anew.
+    fs::remove_file(&world.root).unwrap();
+    world.restore(&id).unwrap();
+    assert_eq!(fs::read_to_string(world.path("a")).unwrap(), "a");
 }
 
 /// R-T3: a root that has vanished is made again where its folder is still there, else that is told.

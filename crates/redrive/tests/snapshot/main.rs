@@ -9,6 +9,7 @@ mod child;
 mod conflict;
 mod damage;
 mod disk;
+mod locked;
 mod property;
 mod race;
 mod round_trip;

@@ -174,11 +174,12 @@ fn roots_that_lead_elsewhere_are_refused() {
         vec!["/".into()],
         vec![world.root.clone(), world.path("in")],
         vec![world.snapshots.dir().to_owned()],
+        vec![world.path("a")],
     ] {
         let answer = world.snapshots.create(&SnapshotRequest::of(roots.clone()), NOW);
         assert!(matches!(answer, Err(SnapshotError::BadRoot { .. })), "{roots:?}: {answer:?}");
     }
-    for roots in [world.path("missing"), world.path("a"), "nul\0".into()] {
+    for roots in [world.path("missing"), "nul\0".into()] {
         assert!(world.snapshots.create(&SnapshotRequest::of([roots]), NOW).is_err());
     }
 }
