@@ -202,6 +202,9 @@ impl Reviewer {
         if is_code || ![Criterion::Q1, Criterion::Q5, Criterion::Q6].iter().any(|asked| self.asks(*asked)) {
             return Vec::new();
         }
+        if self.is_no_text(material) {
+            return Vec::new();
+        }
         let text = material::readable(material.output);
         let mut scan = Scan::new(self, Of::Output, None, false, true);
         read_document(&text, &mut scan);
@@ -213,11 +216,19 @@ impl Reviewer {
         scan.claims.found
     }
 
+    /// Whether the words of an output are not judged, because it has none: a mark in noise is an accident. Where Q4 is not
+    /// asked, a text with a stray byte is still read, so that it does not pass unseen.
+    fn is_no_text(&self, material: &Material<'_>) -> bool {
+        let is_broken = material::encoding(material.output, true).is_some();
+        is_broken && (self.asks(Criterion::Q4) || material.output.contains(&0))
+    }
+
     /// Judges what was produced.
     pub fn review(&self, material: &Material<'_>) -> Judgment {
         let mut found = Found::default();
-        let text = material::readable(material.output);
-        let is_empty = text.trim().is_empty();
+        let is_no_text = self.is_no_text(material);
+        let text = if is_no_text { "".into() } else { material::readable(material.output) };
+        let is_empty = !is_no_text && text.trim().is_empty();
         let cut_by_us = material.total_bytes > material.output.len() as u64;
         if is_empty && !material.files.iter().any(FileSeen::is_delivered) {
             found.findings.push(Finding::new(Criterion::Q4, What::Empty));
@@ -232,13 +243,19 @@ impl Reviewer {
         let shown =
             self.read_output(&text, material, !cut_by_us, self.plan.whole_file && !expects_files, &mut found);
         self.read_files(material, &mut found);
-        if !is_empty {
+        if is_no_text {
+            // Noise says neither that it is done nor that it is not; files are still owed.
+            let shown = done::Shown::of_noise();
+            self.weigh_evidence(&text, material, &shown, &mut found);
+        } else if !is_empty {
             self.weigh_evidence(&text, material, &shown, &mut found);
         }
         for run in material.checks.iter().filter(|run| !run.ok) {
             found.findings.push(run.finding());
         }
-        found.findings.sort_by_key(|finding| (finding.criterion, finding.file.is_some()));
+        found.findings.sort_by_key(|finding| {
+            (finding.what != What::NotText, finding.criterion, finding.file.is_some())
+        });
         let claimed = material.files.iter().filter(|file| !file.expected).count();
         Judgment::of(found.findings, found.more, claimed, &text)
     }

@@ -95,6 +95,11 @@ pub(super) struct Shown {
 }
 
 impl Shown {
+    /// What is no text is no empty talk either.
+    pub(super) fn of_noise() -> Shown {
+        Shown { says_more: true, ..Shown::default() }
+    }
+
     pub(super) fn line(
         &mut self,
         line: &Line<'_>,

@@ -249,6 +249,33 @@ fn bytes_are_judged_too() {
     assert_eq!(judgment.findings.iter().map(|finding| finding.what).collect::<Vec<_>>(), [What::TooLong]);
 }
 
+/// R-T4, R-T6: noise is only called that: its accidental marks are no findings, and none of it is told to anybody.
+#[test]
+fn noise_is_not_read_as_text() {
+    let noise = b"\xff\xfe\0// TODO ...\n```rust\nfn a() {\nCreated src/a.rs.\nDone.\n";
+    let judged = |plan: &ReviewPlan, files: &[FileSeen]| {
+        plan.reviewer().unwrap().review(&Material { files, ..Material::of_output(noise) })
+    };
+    let plan = ReviewPlan::default();
+    let judgment = judged(&plan, &[]);
+    let what = |judgment: &Judgment| judgment.findings.iter().map(|finding| finding.what).collect::<Vec<_>>();
+    assert_eq!(what(&judgment), [What::NotText]);
+    for lang in Lang::ALL {
+        let details = judgment.details(lang);
+        assert!(!format!("{details:?}").contains("TODO"), "{details:?}");
+        assert_eq!(details.previous_output_summary, None);
+    }
+    assert!(plan.reviewer().unwrap().claims(&Material::of_output(noise)).is_empty());
+    // Files are owed all the same, and are told after it.
+    let owed = judged(&plan, &[seen("a.rs", FileState::Missing, None)]);
+    assert_eq!(what(&owed), [What::NotText, What::MissingFile, What::NoEvidence]);
+    let only = ReviewPlan { criteria: vec![Criterion::Q2], ..ReviewPlan::default() };
+    assert!(judged(&only, &[]).passed());
+    // A stray byte in a text hides nothing from a plan that asks only for marks.
+    let stray = only.reviewer().unwrap().review(&Material::of_output(b"caf\xe9 // TODO: price\n"));
+    assert_eq!(what(&stray), [What::TodoLeft]);
+}
+
 /// R-T6: the hint names line and excerpt, stays small however much was found, and keeps secrets to itself.
 #[test]
 fn the_hint_is_bounded_and_blanked() {
