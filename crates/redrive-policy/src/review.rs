@@ -18,6 +18,7 @@ mod omission;
 mod patterns;
 mod remark;
 mod scan;
+mod talk;
 #[cfg(test)]
 mod tests;
 
@@ -26,7 +27,7 @@ use std::fmt;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::cause::named_enum;
+use crate::cause::{Cause, named_enum};
 use document::{read_document, read_file};
 use language::Language;
 use scan::{Of, Scan};
@@ -257,7 +258,7 @@ impl Reviewer {
             (finding.what != What::NotText, finding.criterion, finding.file.is_some())
         });
         let claimed = material.files.iter().filter(|file| !file.expected).count();
-        Judgment::of(found.findings, found.more, claimed, &text)
+        Judgment { outside: found.outside, ..Judgment::of(found.findings, found.more, claimed, &text) }
     }
 
     fn read_output(
@@ -345,6 +346,16 @@ impl Reviewer {
         if material.name.and_then(Language::of_file).is_some() {
             return;
         }
+        let is_delivered = material.files.iter().any(FileSeen::is_delivered);
+        if self.asks(Criterion::Q5)
+            && !is_delivered
+            && let Some((number, line, cause)) = talk::error_of_a_tool(text)
+            && !self.allows(line)
+        {
+            found.outside = cause;
+            found.findings.push(Finding::new(Criterion::Q5, What::ToolError).at(number, line, 0, line.len()));
+            return;
+        }
         let files_show = material.files.iter().any(|file| file.state == FileState::Exists)
             || material.changed_files.is_some_and(|changed| changed > 0);
         if files_show {
@@ -354,7 +365,14 @@ impl Reviewer {
         let says_nothing =
             !shown.says_more && !found.findings.iter().any(|finding| finding.what.is_incomplete());
         if self.asks(Criterion::Q5) && (!material.files.is_empty() || says_nothing) {
-            found.findings.push(Finding::new(Criterion::Q5, What::NoEvidence));
+            let talk = shown.talk.line.filter(|_| says_nothing);
+            let line = talk.and_then(|number| Some((number, text.lines().nth(number as usize - 1)?)));
+            let finding = Finding::new(Criterion::Q5, What::NoEvidence);
+            found.findings.push(match line {
+                Some((_, line)) if self.allows(line) => return,
+                Some((number, line)) => finding.at(number, line, 0, line.len()),
+                None => finding,
+            });
         }
         let Some((number, from, to, closes)) = shown.done.filter(|_| self.asks(Criterion::Q6)) else {
             return;
@@ -378,6 +396,8 @@ const LONG_ANSWER: usize = 200;
 struct Found {
     findings: Vec<Finding>,
     more: usize,
+    /// What kept the work from being done, where the output is nothing but that.
+    outside: Option<Cause>,
 }
 
 impl Found {

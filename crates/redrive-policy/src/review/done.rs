@@ -11,6 +11,7 @@ use regex::Regex;
 use super::document::{Line, Place, within};
 use super::patterns::{regex, words};
 use super::remark::sentence_around;
+use super::talk::Talk;
 
 /// It is done, says the output.
 static DONE: LazyLock<Regex> = LazyLock::new(|| {
@@ -89,6 +90,8 @@ pub(super) struct Shown {
     pub(super) work: bool,
     /// Something other than that it is done.
     pub(super) says_more: bool,
+    /// What it says in place of a result.
+    pub(super) talk: Talk,
     /// How much prose there is besides.
     pub(super) prose_bytes: usize,
     /// The line before was one of prose: what follows may be the rest of its sentence.
@@ -166,16 +169,24 @@ impl Shown {
         }
         // The plain `OK` of a script is its result; a sentence such as "OK." or "Sure, done." is somebody's word.
         let mut says_more = matches!(text.trim(), "OK" | "Ok" | "ok");
-        for sentence in text.split(['。', '!', '！', '.']).take(MAX_SENTENCES) {
-            let sentence = sentence.trim_matches(|c: char| !c.is_alphanumeric());
-            if !sentence.is_empty()
-                && !POLITE.is_match(sentence)
-                && !DONE.is_match(sentence)
-                && !CLOSED.is_match(sentence)
+        // What is quoted, listed or shown as a quotation is mentioned, not said.
+        let is_said = text.trim_start().starts_with(char::is_alphanumeric);
+        let sentences = text.split(['。', '!', '！']).flat_map(|part| part.split(". "));
+        for sentence in sentences.take(MAX_SENTENCES) {
+            let sentence = sentence.trim_matches(|c: char| !c.is_alphanumeric() && c != '?');
+            if sentence.is_empty()
+                || POLITE.is_match(sentence)
+                || DONE.is_match(sentence)
+                || CLOSED.is_match(sentence)
             {
-                says_more = true;
-                self.prose_bytes += sentence.len();
+                continue;
             }
+            let is_first = !self.says_more && !says_more;
+            if is_first && is_said && self.talk.takes(line.number, sentence, self.talk.line.is_none()) {
+                continue;
+            }
+            says_more = true;
+            self.prose_bytes += sentence.len();
         }
         self.says_more |= says_more;
     }

@@ -134,6 +134,33 @@ fn the_cause_is_what_is_missing_or_what_is_bad() {
     assert!(judge("The answer is 42.").passed());
 }
 
+/// R-T4 Q5: an output that is nothing but a tool's error failed for that reason, which decides about the next attempt.
+#[test]
+fn the_error_of_a_tool_keeps_its_cause() {
+    for (output, cause) in [
+        (
+            "Error: 529 {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n",
+            Cause::ApiError,
+        ),
+        ("Invalid API key · Please run /login\n", Cause::AuthError),
+        ("Claude AI usage limit reached|1760000000\n", Cause::ResourceExhausted),
+        ("Rate limit exceeded. Try again in 20 s.", Cause::RateLimit),
+    ] {
+        assert_eq!(found(output), [(Criterion::Q5, What::ToolError, Some(1))], "{output}");
+        assert_eq!(judge(output).cause(), Some(cause), "{output}");
+        // Files that changed do not make it a result; a file that was asked for and is there does.
+        let plan = ReviewPlan::default();
+        let changed = Material { changed_files: Some(1), ..Material::of_output(output.as_bytes()) };
+        assert_eq!(plan.reviewer().unwrap().review(&changed).cause(), Some(cause));
+        assert!(judge_with(&plan, output, &[seen("a.rs", FileState::Exists, Some("fn a() {}\n"))]).passed());
+    }
+    assert_eq!(judge("I must decline.").message(Lang::En).lines().count(), 1);
+    assert_eq!(
+        found("Sure!\n\nLet me look at the code first."),
+        [(Criterion::Q5, What::NoEvidence, Some(3))]
+    );
+}
+
 /// R-T4 Q1, Q5: what is expected must be there, outside nobody looks, and what is there is evidence.
 #[test]
 fn expected_files_are_judged() {
