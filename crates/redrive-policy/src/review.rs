@@ -18,6 +18,7 @@ mod omission;
 mod patterns;
 mod remark;
 mod scan;
+mod stub;
 mod talk;
 #[cfg(test)]
 mod tests;
@@ -276,6 +277,7 @@ impl Reviewer {
             Some(language) => read_file(text, language, &mut scan),
             None => read_document(text, &mut scan),
         }
+        scan.end_parts();
         if self.asks(Criterion::Q4) && end_is_there && scan.has_no(What::OpenFence) {
             let end = match language {
                 Some(language) => ending::code(text, language),
