@@ -18,6 +18,8 @@ mod omission;
 mod patterns;
 mod remark;
 mod scan;
+mod stub;
+mod talk;
 #[cfg(test)]
 mod tests;
 
@@ -26,7 +28,7 @@ use std::fmt;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::cause::named_enum;
+use crate::cause::{Cause, named_enum};
 use document::{read_document, read_file};
 use language::Language;
 use scan::{Of, Scan};
@@ -202,6 +204,9 @@ impl Reviewer {
         if is_code || ![Criterion::Q1, Criterion::Q5, Criterion::Q6].iter().any(|asked| self.asks(*asked)) {
             return Vec::new();
         }
+        if self.is_no_text(material) {
+            return Vec::new();
+        }
         let text = material::readable(material.output);
         let mut scan = Scan::new(self, Of::Output, None, false, true);
         read_document(&text, &mut scan);
@@ -213,11 +218,19 @@ impl Reviewer {
         scan.claims.found
     }
 
+    /// Whether the words of an output are not judged, because it has none: a mark in noise is an accident. Where Q4 is not
+    /// asked, a text with a stray byte is still read, so that it does not pass unseen.
+    fn is_no_text(&self, material: &Material<'_>) -> bool {
+        let is_broken = material::encoding(material.output, true).is_some();
+        is_broken && (self.asks(Criterion::Q4) || material.output.contains(&0))
+    }
+
     /// Judges what was produced.
     pub fn review(&self, material: &Material<'_>) -> Judgment {
         let mut found = Found::default();
-        let text = material::readable(material.output);
-        let is_empty = text.trim().is_empty();
+        let is_no_text = self.is_no_text(material);
+        let text = if is_no_text { "".into() } else { material::readable(material.output) };
+        let is_empty = !is_no_text && text.trim().is_empty();
         let cut_by_us = material.total_bytes > material.output.len() as u64;
         if is_empty && !material.files.iter().any(FileSeen::is_delivered) {
             found.findings.push(Finding::new(Criterion::Q4, What::Empty));
@@ -232,15 +245,21 @@ impl Reviewer {
         let shown =
             self.read_output(&text, material, !cut_by_us, self.plan.whole_file && !expects_files, &mut found);
         self.read_files(material, &mut found);
-        if !is_empty {
+        if is_no_text {
+            // Noise says neither that it is done nor that it is not; files are still owed.
+            let shown = done::Shown::of_noise();
+            self.weigh_evidence(&text, material, &shown, &mut found);
+        } else if !is_empty {
             self.weigh_evidence(&text, material, &shown, &mut found);
         }
         for run in material.checks.iter().filter(|run| !run.ok) {
             found.findings.push(run.finding());
         }
-        found.findings.sort_by_key(|finding| (finding.criterion, finding.file.is_some()));
+        found.findings.sort_by_key(|finding| {
+            (finding.what != What::NotText, finding.criterion, finding.file.is_some())
+        });
         let claimed = material.files.iter().filter(|file| !file.expected).count();
-        Judgment::of(found.findings, found.more, claimed, &text)
+        Judgment { outside: found.outside, ..Judgment::of(found.findings, found.more, claimed, &text) }
     }
 
     fn read_output(
@@ -258,6 +277,7 @@ impl Reviewer {
             Some(language) => read_file(text, language, &mut scan),
             None => read_document(text, &mut scan),
         }
+        scan.end_parts();
         if self.asks(Criterion::Q4) && end_is_there && scan.has_no(What::OpenFence) {
             let end = match language {
                 Some(language) => ending::code(text, language),
@@ -328,6 +348,16 @@ impl Reviewer {
         if material.name.and_then(Language::of_file).is_some() {
             return;
         }
+        let is_delivered = material.files.iter().any(FileSeen::is_delivered);
+        if self.asks(Criterion::Q5)
+            && !is_delivered
+            && let Some((number, line, cause)) = talk::error_of_a_tool(text)
+            && !self.allows(line)
+        {
+            found.outside = cause;
+            found.findings.push(Finding::new(Criterion::Q5, What::ToolError).at(number, line, 0, line.len()));
+            return;
+        }
         let files_show = material.files.iter().any(|file| file.state == FileState::Exists)
             || material.changed_files.is_some_and(|changed| changed > 0);
         if files_show {
@@ -337,7 +367,14 @@ impl Reviewer {
         let says_nothing =
             !shown.says_more && !found.findings.iter().any(|finding| finding.what.is_incomplete());
         if self.asks(Criterion::Q5) && (!material.files.is_empty() || says_nothing) {
-            found.findings.push(Finding::new(Criterion::Q5, What::NoEvidence));
+            let talk = shown.talk.line.filter(|_| says_nothing);
+            let line = talk.and_then(|number| Some((number, text.lines().nth(number as usize - 1)?)));
+            let finding = Finding::new(Criterion::Q5, What::NoEvidence);
+            found.findings.push(match line {
+                Some((_, line)) if self.allows(line) => return,
+                Some((number, line)) => finding.at(number, line, 0, line.len()),
+                None => finding,
+            });
         }
         let Some((number, from, to, closes)) = shown.done.filter(|_| self.asks(Criterion::Q6)) else {
             return;
@@ -361,6 +398,8 @@ const LONG_ANSWER: usize = 200;
 struct Found {
     findings: Vec<Finding>,
     more: usize,
+    /// What kept the work from being done, where the output is nothing but that.
+    outside: Option<Cause>,
 }
 
 impl Found {

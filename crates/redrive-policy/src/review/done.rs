@@ -11,6 +11,7 @@ use regex::Regex;
 use super::document::{Line, Place, within};
 use super::patterns::{regex, words};
 use super::remark::sentence_around;
+use super::talk::Talk;
 
 /// It is done, says the output.
 static DONE: LazyLock<Regex> = LazyLock::new(|| {
@@ -46,16 +47,18 @@ static NOT_DONE: LazyLock<Regex> = LazyLock::new(|| {
 static PROGRAM: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?ix)^\s*(?:\[?\d{4}[-/]\d{2}[-/]\d{2}|\[?\d{1,2}:\d{2}:\d{2}|\[(?:info|warn|warning|error|debug|ok|\d+/\d+)\]|(?:info|debug|warn)\b\s*[:\]]|\$\s|>>>\s|npm\s|yarn\s|>\s\S+@)
-        |\b\d+\s+(?:passed|passing|tests?\ passed|succeeded|successful)\b|\btest\ result:|\bTests?:\s+\d|\bBUILD\ SUCCESS|\bexit\ (?:code|status)\s*:?\s*\d|\bin\s+\d+(?:\.\d+)?\s*m?s\b|^\s*ok\s+\S+\s+\d",
+        |\b\d+\s+(?:passed|passing|tests?\ passed|succeeded|successful)\b|\b(?:passed|failed|failures|succeeded)\s*[:=]\s*\d+\b
+        |(?:成功|失敗|合格|不合格|パス|通過)(?:数|件数)?\s*[:：=]\s*\d+|\d+\s*件\s*(?:が|は|に)?(?:すべて|全て|全部)?\s*(?:成功|合格|失敗|パス(?:し|$)|通過)|\d+\s*件の(?:単体|結合|回帰)?テスト(?:が|は|に)(?:すべて|全て|全部)?(?:成功|合格|通|パス)
+        |\btest\ result:|\bTests?:\s+\d|\bBUILD\ SUCCESS|\bexit\ (?:code|status)\s*:?\s*\d|\bin\s+\d+(?:\.\d+)?\s*m?s\b|^\s*ok\s+\S+\s+\d",
     )
 });
 /// Words around the work, not the work.
 static POLITE: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r"(?ix)^(?:ok|okay|sure|yes|certainly|of\ course|absolutely|great|perfect|understood|alright|got\ it|no\ problem|thanks?(?:\ you)?|hello|hi|there\ you\ go|here\ you\ go|success(?:ful(?:ly)?)?|(?:all\ )?(?:done|finished|completed?)|
+        r"(?ix)^(?:ok|okay|sure|yes|certainly|of\ course|absolutely|great|perfect|understood|alright|got\ it|no\ problem|thanks?(?:\ you)?|hello|hi|there\ you\ go|here\ you\ go|success(?:ful(?:ly)?)?|(?:(?:ok|okay|sure|yes)[,\s]+)?(?:all\ )?(?:done|finished|completed?)|
             let\ me\ know\ .{0,80}|feel\ free\ .{0,80}|i\ hope\ .{0,60}|hope\ .{0,40}|happy\ to\ help.{0,30}|is\ there\ anything\ .{0,60}|if\ you\ (?:have|need)\ .{0,80}|
             the\ (?:requested\ )?(?:task|work|changes?|request|feature)\ .{0,30}(?:completed|done|finished|made|implemented).{0,20}|i(?:'ve|’ve|\ have)\ (?:made|completed|finished|done|implemented)\ (?:all\ )?(?:the\ |your\ )?(?:requested\ |necessary\ )?(?:changes?|tasks?|work|request|it|everything|feature)|
-            はい|了解(?:です|しました|いたしました)?|承知(?:しました|いたしました)|わかりました|分かりました|かしこまりました|お疲れ様.{0,8}|よろしくお願い.{0,12}|ありがとうございま.{0,4}|問題ありません|他に.{0,30}|何か.{0,40}|ご(?:確認|不明).{0,30}|ok(?:です)?|以上(?:です)?|.{0,12}(?:完了|終了|完成)(?:です|しました|いたしました)|.{0,8}(?:終わりました|できました))$",
+            はい|了解(?:です|しました|いたしました)?|承知(?:しました|いたしました)|わかりました|分かりました|かしこまりました|お疲れ様.{0,8}|よろしくお願い.{0,12}|ありがとうございま.{0,4}|問題ありません|他に.{0,30}|何か.{0,40}|ご(?:確認|不明).{0,30}|ok(?:\s*です)?|以上(?:です)?|.{0,12}(?:完了|終了|完成)(?:です|しました|いたしました)|.{0,8}(?:終わりました|できました))$",
     )
 });
 
@@ -87,6 +90,8 @@ pub(super) struct Shown {
     pub(super) work: bool,
     /// Something other than that it is done.
     pub(super) says_more: bool,
+    /// What it says in place of a result.
+    pub(super) talk: Talk,
     /// How much prose there is besides.
     pub(super) prose_bytes: usize,
     /// The line before was one of prose: what follows may be the rest of its sentence.
@@ -95,6 +100,11 @@ pub(super) struct Shown {
 }
 
 impl Shown {
+    /// What is no text is no empty talk either.
+    pub(super) fn of_noise() -> Shown {
+        Shown { says_more: true, ..Shown::default() }
+    }
+
     pub(super) fn line(
         &mut self,
         line: &Line<'_>,
@@ -157,17 +167,26 @@ impl Shown {
         if self.prose_bytes >= ENOUGH_PROSE {
             return;
         }
-        let mut says_more = false;
-        for sentence in text.split(['。', '!', '！', '.']).take(MAX_SENTENCES) {
-            let sentence = sentence.trim_matches(|c: char| !c.is_alphanumeric());
-            if !sentence.is_empty()
-                && !POLITE.is_match(sentence)
-                && !DONE.is_match(sentence)
-                && !CLOSED.is_match(sentence)
+        // The plain `OK` of a script is its result; a sentence such as "OK." or "Sure, done." is somebody's word.
+        let mut says_more = matches!(text.trim(), "OK" | "Ok" | "ok");
+        // What is quoted, listed or shown as a quotation is mentioned, not said.
+        let is_said = text.trim_start().starts_with(char::is_alphanumeric);
+        let sentences = text.split(['。', '!', '！']).flat_map(|part| part.split(". "));
+        for sentence in sentences.take(MAX_SENTENCES) {
+            let sentence = sentence.trim_matches(|c: char| !c.is_alphanumeric() && c != '?');
+            if sentence.is_empty()
+                || POLITE.is_match(sentence)
+                || DONE.is_match(sentence)
+                || CLOSED.is_match(sentence)
             {
-                says_more = true;
-                self.prose_bytes += sentence.len();
+                continue;
             }
+            let is_first = !self.says_more && !says_more;
+            if is_first && is_said && self.talk.takes(line.number, sentence, self.talk.line.is_none()) {
+                continue;
+            }
+            says_more = true;
+            self.prose_bytes += sentence.len();
         }
         self.says_more |= says_more;
     }

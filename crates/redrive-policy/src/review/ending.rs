@@ -15,6 +15,13 @@ static DANGLING_PROSE: LazyLock<Regex> = LazyLock::new(|| {
         r"(?:[,、（「『\[{]|[^:;=]\(|(?:\S+\s+){2,}\S*[^\s:]:|[^\s：]{3,}：|\S+(?:\s+\S+){3,}\s+(?:the|a|an|and|or|of|which|whose|because|therefore|thus|although|whereas|including|such as))\s*$",
     )
 });
+/// A word and a particle that leads on to the next. Words in hiragana end with the same letters and are not judged.
+static DANGLING_JAPANESE: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"(?:[\p{Han}\p{Katakana}ーA-Za-z0-9０-９）)」』`]|こと|もの|これ|それ|ここ|そこ)[はがにでと]$|を$")
+});
+/// Ways to close, and adverbs.
+static CLOSES_JAPANESE: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"(?:一緒|特|気軽|大事|大切|元気|幸せ|自由|楽し?み|以上|次第|共|更)[にでと]$"));
 static DANGLING_CODE: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"(?:[,(\[{=|]|[^+]\+|&&|->|=>|\b(?:function|const|let|import|class|def|fn|func|and|or|not))\s*$")
 });
@@ -51,7 +58,14 @@ pub(super) fn prose(text: &str) -> Option<(u32, usize, usize)> {
     let (number, line) = last?;
     let trimmed = line.trim_end();
     let trimmed = trimmed.trim_end_matches(['*', '_']);
-    if line.len() > 100_000 || !DANGLING_PROSE.is_match(trimmed) {
+    if line.len() > 100_000 {
+        return None;
+    }
+    if breaks_off_in_japanese(trimmed, before[1]) {
+        let from = trimmed.char_indices().next_back().map_or(0, |(at, _)| at);
+        return Some((number, from, trimmed.len()));
+    }
+    if !DANGLING_PROSE.is_match(trimmed) {
         return None;
     }
     // A table of values, some of them empty.
@@ -66,6 +80,14 @@ pub(super) fn prose(text: &str) -> Option<(u32, usize, usize)> {
         let from = trimmed.char_indices().next_back().map_or(0, |(at, _)| at);
         (number, from, trimmed.len())
     })
+}
+
+/// Whether a last line stops behind a particle. Titles, items of lists, verses and slogans do that as well, so only where
+/// sentences are written with their full stops.
+fn breaks_off_in_japanese(line: &str, before: &str) -> bool {
+    let is_text = line.starts_with(|c: char| c.is_alphabetic() || "「『（".contains(c));
+    let in_sentences = line.contains('。') || (before.trim_end().ends_with('。') && line.contains('、'));
+    is_text && in_sentences && DANGLING_JAPANESE.is_match(line) && !CLOSES_JAPANESE.is_match(line)
 }
 
 /// Where a file of code ends midway by its last line.

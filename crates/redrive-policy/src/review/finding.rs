@@ -47,6 +47,8 @@ named_enum! {
         NotText = "not_text",
         /// There is nothing to show.
         NoEvidence = "no_evidence",
+        /// It is nothing but the error of a tool.
+        ToolError = "tool_error",
         /// It is called done with nothing to show.
         EarlyTermination = "early_termination",
         /// A command did not succeed.
@@ -74,6 +76,7 @@ impl What {
             | What::TooLong
             | What::NotText
             | What::NoEvidence
+            | What::ToolError
             | What::EarlyTermination
             | What::CheckFailed => false,
         }

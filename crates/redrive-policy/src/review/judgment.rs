@@ -20,6 +20,7 @@ pub struct Judgment {
     /// What was claimed, and what stood behind it.
     pub claimed: usize,
     pub(super) summary: String,
+    pub(super) outside: Option<Cause>,
 }
 
 impl Judgment {
@@ -28,10 +29,14 @@ impl Judgment {
         self.findings.is_empty()
     }
 
-    /// What failed: the output is not all there, or it is not good (R-T5). Nothing when it passed.
+    /// What failed: the output is not all there, or it is not good (R-T5); what kept it from being made, where it consists
+    /// of nothing but a tool's error. Nothing when it passed.
     pub fn cause(&self) -> Option<Cause> {
         if self.passed() {
             return None;
+        }
+        if self.outside.is_some() {
+            return self.outside;
         }
         let incomplete = self.findings.iter().all(|finding| finding.what.is_incomplete());
         Some(if incomplete { Cause::Incomplete } else { Cause::Quality })
@@ -97,6 +102,7 @@ impl Judgment {
     }
 
     pub(super) fn of(findings: Vec<Finding>, more: usize, claimed: usize, output: &str) -> Judgment {
-        Judgment { findings, more, claimed, summary: super::finding::summary(output, SUMMARY_BOUND) }
+        let summary = super::finding::summary(output, SUMMARY_BOUND);
+        Judgment { findings, more, claimed, summary, outside: None }
     }
 }

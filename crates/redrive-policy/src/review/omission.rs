@@ -12,6 +12,7 @@ use super::document::{Line, Place, within};
 use super::language::Language;
 use super::lexer::{Kind, Piece};
 use super::patterns::regex;
+use super::stub::around;
 
 static ELLIPSIS: LazyLock<Regex> = LazyLock::new(|| regex(r"\.{3,}|[…‥⋯⋮]{1,3}"));
 
@@ -30,6 +31,8 @@ static COMMENT: LazyLock<Regex> = LazyLock::new(|| {
         |(?:your|actual|real|the)?\ ?(?:code|logic|implementation|content)\ (?:goes|would\ go|comes|would\ be)?\ ?here
         |(?:add|insert|put|place|write|implement|include)\ (?:your|the|more|other|any|remaining|actual|additional|rest\ of\ the)\ (?:\w+\ ){0,4}(?:here|below|as\ needed)
         |(?:similarly|likewise|same|repeat|do\ the\ same|and\ similar(?:ly)?)\ (?:for|with|goes\ for)\ (?:the\ |all\ |all\ the\ )?(?:others?|rest|remaining|other)\b.{0,40}
+        |(?:this\ is\ )?(?:a\ |highly\ |greatly\ )?simplified(?:\ \w+){0,2}\ for\ (?:the\ sake\ of\ )?(?:brevity|now|(?:this|the)\ example|(?:the\ )?demo(?:nstration)?(?:\ purposes)?)
+        |(?:this\ is\ )?(?:just\ |only\ )?(?:a\ )?(?:temporary\ |simple\ )?placeholder\ (?:for\ now|(?:implementation|tests?|logic|code|function|method|class|return(?:\ value)?|body)(?:\ for\ now)?)
         |(?:to\ be\ )?continued(?:\ (?:here|below|in\ .{1,30}))?|continues(?:\ .{1,20})?
         )$",
     )
@@ -65,8 +68,16 @@ static SAID: LazyLock<Regex> = LazyLock::new(|| {
         |[(\[<]\s*(?:omitted|snip(?:ped)?|(?:the\ )?same\ as\ (?:before|above)|(?:code|output|content|contents|lines|remaining\ \w+|rest|rest\ of\ .{1,30})\ (?:is\ |are\ )?(?:omitted|snipped|elided|unchanged|not\ shown))\s*[)\]>]
         |\b(?:to\ be\ continued|continued?\ (?:this\ )?in\ (?:the\ |my\ |a\ )?(?:next|following|separate|another)\ (?:message|response|part|reply|answer|output|turn|comment))\b
         |\b(?:and|plus)\ (?:\d+|many|several)\ more\ (?:similar\ )?(?:lines|functions|methods|cases|tests|rows|entries|files)\ (?:omitted|like\ this|not\ shown)\b
+        |\b(?:due\ to|because\ of|given)\ (?:the\ |my\ )?(?:\w+\ )?(?:length|token|character|output|message|response|context)(?:\ \w+)?\ (?:constraints?|limits?|limitations?|restrictions?)(?:\ of\ (?:this|a\ single)\ \w+)?,?\ i(?:'ll|’ll|'m|’m)?\b[^.]{0,20}\b
+            (?:only\ (?:provid|show|giv|includ|output|present|post|list|writ)|(?:provid|show|giv|includ|output|present|post|list|writ)\w*\b[^.]{0,60}\b(?:only|parts?|portion|excerpt|first|most\ important))
+        |\b(?:let\ me\ know|tell\ me|just\ say|just\ ask|ask\ me)\b[^.]{0,30}\b(?:me\ to|i\ should)\ (?:continue|go\ on|keep\ going)(?:\ with\ the\ (?:rest|remaining|remainder|next\ part|other\ (?:parts?|functions?|methods?|files?|classes|tests))\b[^.]{0,40})?\s*(?:[.!?)]|$)
+        |\b(?:shall\ i|should\ i|would\ you\ like\ me\ to|do\ you\ want\ me\ to)\ (?:continue|go\ on|keep\ going)(?:\ with\ the\ (?:rest|remaining|remainder|next\ part|other\ (?:parts?|functions?|methods?|files?|classes|tests))\b[^.?]{0,40})?\s*\?
+        |(?:続き|残り)(?:の[^。、]{1,12})?(?:が|も|を)[^。]{0,6}(?:必要|ご?希望|ご入用|ご入り用)[^。]{0,10}(?:お知らせ|お申し付け|教えて|ご連絡|言って|お声|お伝え|ご指示)
+        |続きを(?:出力し|生成し|書き|記述し|提示し)ましょうか
+        |(?:文字数|長さ|出力|回答)(?:の(?:長さの)?)?(?:制限|制約|都合)[^。]{0,10}(?:最初|前半|冒頭|一部)[^。]{0,16}(?:のみ|だけ)
+        |(?:以降|残り|他|ほか|その他)(?:の[^。、]{1,12})?(?:は|も)、?\s*同じ(?:要領|よう|パターン|形|方法|手順)(?:で|に)、?(?:実装して|記述して|書いて)(?:ください|下さい)
         |(?:(?:残り|以降|他|ほか|その他|それ以外)(?:の[^。、はもを]{1,10})?|(?:以下|中間|途中)(?:の(?:コード|実装|部分|処理|関数|メソッド|行|内容|項目|テスト|フィールド|ケース|箇所))?)(?:は|も|を|、)?\s*(?:全て|すべて|元の|既存の?|上記と|前回と|以前と|先ほどと)?\s*(?:コードと)?(?:省略(?:します|しました|しています|する|いたします|済み)?(?:[。)）\]】…]|$|\s)|同様(?:です|に(?:続き|なります|なる|繰り返|記述して|実装してく)|の(?:実装|処理|パターン|形)(?:です|[。]|$)|で(?:す|ある)|[。)）\]】…]|$)|同じ(?:です|で(?:す|ある)|[。)）\]】…]|$)|変更(?:なし|ありません|はありません)|そのまま(?:です|[。)）\]】…]|$))
-        |(?:残り|以降|以下)省略|以下同様|以下略|以下、?同文|[（(\[【〈<〜～\-－―…・*]\s*(?:前略|中略|後略|略|省略|途中省略|一部省略|以下省略|以降省略|残り省略|続く|つづく)\s*[)）\]】〉>〜～\-－―…・*]
+        |(?:残り|以降|以下)省略|以下(?:同様|略|、?同文)(?:です|とします|とする)?\s*(?:[、。，．,)）\]】〉>…〜～*]|$)|[（(\[【〈<〜～\-－―…・*]\s*(?:前略|中略|後略|略|省略|途中省略|一部省略|以下省略|以降省略|残り省略|続く|つづく)\s*[)）\]】〉>〜～\-－―…・*]
         |(?:^|[\s　])(?:中略|後略|前略)(?:$|[\s　。])
         |(?:長い|長く|冗長|紙面|文字数|簡潔|簡略|スペース|見やす)[^。]{0,20}(?:ため|ので|都合|から|に)[^。]{0,12}省略
         |省略(?:しました|しています|いたします|いたしました|させていただき|してあります|しております)
@@ -87,6 +98,19 @@ static COMMENT_JA: LazyLock<Regex> = LazyLock::new(|| {
         |(?:ここに|ここへ).{1,16}(?:を)?(?:実装|追加|記述|書く|入れる|入る|挿入|続く)(?:する|します|してください|.{0,4})?
         |(?:以下|以降|残り)(?:の.{1,12})?(?:も|は)?同様.{0,12})$",
     )
+});
+/// `// Similarly for B, C and D` with nothing below it; what follows would be what it introduces.
+static LIKEWISE: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"(?i)^(?:and )?(?:similarly|likewise|the same|same|do the same|repeat) for .{1,60}$")
+});
+/// The only word of a comment. Where pages are made it is also the name of something.
+static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"(?i)^(?:this is )?(?:just |only )?(?:a )?placeholder$|^(?:プレースホルダー?|仮実装|仮の実装)(?:です)?$",
+    )
+});
+static PART: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"(?i)^[#*_\[(（【\s]*(?:part|パート)\s*(\d{1,3})\s*(?:of|/|／)\s*(\d{1,3})[\])）】*_:：.\s]*$")
 });
 static ETC_AT_END: LazyLock<Regex> = LazyLock::new(|| regex(r"(?i)(?-u:\b)etc\.$"));
 static ETC: LazyLock<Regex> =
@@ -301,6 +325,7 @@ fn phrase(line: &Line<'_>, quoted: &[(usize, usize)]) -> Option<(usize, usize)> 
                 COMMENT.is_match(says)
                     || ETC.is_match(part)
                     || COMMENT_JA.is_match(says)
+                    || (piece.first && is_in_place_of_code(line, says))
                     || (piece.first && REMAINING.is_match(says) && is_about_what_is_missing(says))
             }
             _ => stands_alone,
@@ -311,6 +336,29 @@ fn phrase(line: &Line<'_>, quoted: &[(usize, usize)]) -> Option<(usize, usize)> 
         }
     }
     None
+}
+
+/// Whether a comment that could also introduce what follows has nothing to introduce.
+fn is_in_place_of_code(line: &Line<'_>, says: &str) -> bool {
+    let Place::Code(language, body) = line.place else { return false };
+    let Some((_, below)) = around(body, line.text) else { return false };
+    let mut below = below.lines().skip(1).map(str::trim);
+    if LIKEWISE.is_match(says) {
+        let next = below.next().unwrap_or_default();
+        return next.chars().all(|c| "})];,".contains(c)) || next == "end";
+    }
+    let is_page = matches!(language.name, "css" | "scss" | "markup");
+    let mut named = below.take(2).filter(|next| next.to_lowercase().contains("placeholder"));
+    !is_page && PLACEHOLDER.is_match(says) && named.next().is_none()
+}
+
+/// Which part of how many a line says that it begins, where it says nothing else.
+pub(super) fn part(text: &str) -> Option<(u32, u32)> {
+    if text.len() > 60 {
+        return None;
+    }
+    let found = PART.captures(text)?;
+    Some((found[1].parse().ok()?, found[2].parse().ok()?))
 }
 
 /// A comment without what makes it one.

@@ -11,7 +11,7 @@ use super::done::Shown;
 use super::finding::{Finding, What};
 use super::lexer::Mismatch;
 use super::patterns::words;
-use super::{Criterion, Reviewer, claims, ending, marks, omission, remark};
+use super::{Criterion, Reviewer, claims, ending, marks, omission, remark, stub};
 
 /// How many findings of one criterion are kept; the rest is counted.
 const KEPT: usize = 40;
@@ -65,6 +65,17 @@ static WORTH_A_LOOK: LazyLock<AhoCorasick> = LazyLock::new(|| {
         "abbreviated",
         "follow",
         "as before",
+        "implement",
+        "stub for",
+        "placeholder",
+        "プレースホルダ",
+        "仮の",
+        "simplified",
+        "in later",
+        "due to",
+        "because of",
+        "go on",
+        "going",
         "略",
         "続",
         "つづく",
@@ -86,6 +97,16 @@ static WORTH_A_LOOK: LazyLock<AhoCorasick> = LazyLock::new(|| {
         "変更あり",
         "以前",
         "従来",
+        "実装",
+        "要対応",
+        "未対応",
+        "後で",
+        "後から",
+        "あとで",
+        "あとから",
+        "後日",
+        "別途",
+        "長さ",
     ])
 });
 /// A line without any of these claims no file.
@@ -154,6 +175,8 @@ pub(super) struct Scan<'a> {
     pub(super) ends_in_prose: bool,
     pub(super) has_fences: bool,
     fragment_found: bool,
+    /// Where it says which part of how many this is, and both numbers: the furthest one.
+    part: Option<(u32, u32, u32)>,
 }
 
 impl<'a> Scan<'a> {
@@ -178,6 +201,7 @@ impl<'a> Scan<'a> {
             ends_in_prose: false,
             has_fences: false,
             fragment_found: false,
+            part: None,
         }
     }
 
@@ -222,6 +246,16 @@ impl<'a> Scan<'a> {
         self.findings.iter().all(|finding| finding.what != what)
     }
 
+    /// "Part 1 of 3", and no third part: the rest is missing.
+    pub(super) fn end_parts(&mut self) {
+        if let Some((number, part, of)) = self.part
+            && part < of
+            && self.asks(Criterion::Q3)
+        {
+            self.add_at(Criterion::Q3, What::Omission, number, None);
+        }
+    }
+
     fn asks(&self, criterion: Criterion) -> bool {
         self.reviewer.asks(criterion)
     }
@@ -240,7 +274,7 @@ impl<'a> Scan<'a> {
             let own = own_mark
                 .map(|found| (found.start(), found.end()))
                 .filter(|(from, _)| !super::document::within(&quoted, *from));
-            if let Some(place) = own.or_else(|| marks::find(line, &quoted)) {
+            if let Some(place) = own.or_else(|| marks::find(line, &quoted)).or_else(|| stub::find(line)) {
                 self.add(Criterion::Q2, What::TodoLeft, line.number, line.text, place);
             }
         }
@@ -282,6 +316,13 @@ impl Reader for Scan<'_> {
             Place::Closing => self.ends_in_prose = false,
             Place::Prose if !is_blank => self.ends_in_prose = true,
             Place::Code(..) | Place::Prose => {}
+        }
+        if self.of == Of::Output
+            && matches!(line.place, Place::Prose)
+            && let Some((part, of)) = omission::part(line.text)
+            && self.part.is_none_or(|(_, furthest, _)| furthest < part)
+        {
+            self.part = Some((line.number, part, of));
         }
         if self.of == Of::Output {
             let may_claim = || claims::may_name_a_file(line.text) && MAY_CLAIM.is_match(line.text);

@@ -134,6 +134,33 @@ fn the_cause_is_what_is_missing_or_what_is_bad() {
     assert!(judge("The answer is 42.").passed());
 }
 
+/// R-T4 Q5: an output that is nothing but a tool's error failed for that reason, which decides about the next attempt.
+#[test]
+fn the_error_of_a_tool_keeps_its_cause() {
+    for (output, cause) in [
+        (
+            "Error: 529 {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n",
+            Cause::ApiError,
+        ),
+        ("Invalid API key · Please run /login\n", Cause::AuthError),
+        ("Claude AI usage limit reached|1760000000\n", Cause::ResourceExhausted),
+        ("Rate limit exceeded. Try again in 20 s.", Cause::RateLimit),
+    ] {
+        assert_eq!(found(output), [(Criterion::Q5, What::ToolError, Some(1))], "{output}");
+        assert_eq!(judge(output).cause(), Some(cause), "{output}");
+        // Files that changed do not make it a result; a file that was asked for and is there does.
+        let plan = ReviewPlan::default();
+        let changed = Material { changed_files: Some(1), ..Material::of_output(output.as_bytes()) };
+        assert_eq!(plan.reviewer().unwrap().review(&changed).cause(), Some(cause));
+        assert!(judge_with(&plan, output, &[seen("a.rs", FileState::Exists, Some("fn a() {}\n"))]).passed());
+    }
+    assert_eq!(judge("I must decline.").message(Lang::En).lines().count(), 1);
+    assert_eq!(
+        found("Sure!\n\nLet me look at the code first."),
+        [(Criterion::Q5, What::NoEvidence, Some(3))]
+    );
+}
+
 /// R-T4 Q1, Q5: what is expected must be there, outside nobody looks, and what is there is evidence.
 #[test]
 fn expected_files_are_judged() {
@@ -247,6 +274,33 @@ fn bytes_are_judged_too() {
     let kept = Material { total_bytes: 100, ..Material::of_output(b"```rust\nfn a() {") };
     let judgment = ReviewPlan::default().reviewer().unwrap().review(&kept);
     assert_eq!(judgment.findings.iter().map(|finding| finding.what).collect::<Vec<_>>(), [What::TooLong]);
+}
+
+/// R-T4, R-T6: noise is only called that: its accidental marks are no findings, and none of it is told to anybody.
+#[test]
+fn noise_is_not_read_as_text() {
+    let noise = b"\xff\xfe\0// TODO ...\n```rust\nfn a() {\nCreated src/a.rs.\nDone.\n";
+    let judged = |plan: &ReviewPlan, files: &[FileSeen]| {
+        plan.reviewer().unwrap().review(&Material { files, ..Material::of_output(noise) })
+    };
+    let plan = ReviewPlan::default();
+    let judgment = judged(&plan, &[]);
+    let what = |judgment: &Judgment| judgment.findings.iter().map(|finding| finding.what).collect::<Vec<_>>();
+    assert_eq!(what(&judgment), [What::NotText]);
+    for lang in Lang::ALL {
+        let details = judgment.details(lang);
+        assert!(!format!("{details:?}").contains("TODO"), "{details:?}");
+        assert_eq!(details.previous_output_summary, None);
+    }
+    assert!(plan.reviewer().unwrap().claims(&Material::of_output(noise)).is_empty());
+    // Files are owed all the same, and are told after it.
+    let owed = judged(&plan, &[seen("a.rs", FileState::Missing, None)]);
+    assert_eq!(what(&owed), [What::NotText, What::MissingFile, What::NoEvidence]);
+    let only = ReviewPlan { criteria: vec![Criterion::Q2], ..ReviewPlan::default() };
+    assert!(judged(&only, &[]).passed());
+    // A stray byte in a text hides nothing from a plan that asks only for marks.
+    let stray = only.reviewer().unwrap().review(&Material::of_output(b"caf\xe9 // TODO: price\n"));
+    assert_eq!(what(&stray), [What::TodoLeft]);
 }
 
 /// R-T6: the hint names line and excerpt, stays small however much was found, and keeps secrets to itself.
