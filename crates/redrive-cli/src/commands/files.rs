@@ -51,10 +51,8 @@ impl FilesToTell {
             text(lang, &format!("{command}.{key}"), &[&who, more].concat())
         };
         match news {
-            FileNews::Unprotected { why } => {
-                if self.warned.insert(*id, why.clone()).as_ref() != Some(why) {
-                    stage.talk.warning(&say("unprotected", &[("why", why)]));
-                }
+            FileNews::Unprotected { why } if self.warned.insert(*id, why.clone()).as_ref() != Some(why) => {
+                stage.talk.warning(&say("unprotected", &[("why", why)]));
             }
             FileNews::PutBack { restored, aside } => {
                 stage.talk.narrate(&say("put-back", &[("restored", restored), ("aside", aside)]));

@@ -284,6 +284,11 @@ pub(crate) async fn one_holds_a_task(given: &Given) {
     );
     assert_eq!([one.unwrap(), two.unwrap()].iter().flatten().count(), 1);
     other.close().await.unwrap();
+    // Whoever held it for days had another clock.
+    let id = started(given, 1).await;
+    let ahead = at(5 * 24 * 3_600_000);
+    assert!(given.store.hold_task(ahead, id, 1, Duration::from_secs(10)).await.unwrap().is_some());
+    assert!(given.store.hold_task(at(1), id, 2, Duration::from_secs(10)).await.unwrap().is_some());
 }
 
 /// R-T1: how each job stands is looked up where jobs are; what is marked over is not looked at.
