@@ -52,7 +52,8 @@ impl FilesToTell {
         };
         match news {
             FileNews::Unprotected { why } => {
-                if self.warned.insert(*id, why.clone()).as_ref() != Some(why) {
+                let before = self.warned.insert(*id, why.clone());
+                if before.as_ref() != Some(why) {
                     stage.talk.warning(&say("unprotected", &[("why", why)]));
                 }
             }
