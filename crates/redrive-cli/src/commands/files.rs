@@ -53,6 +53,11 @@ impl FilesToTell {
         match news {
             FileNews::Unprotected { why } if self.warned.insert(*id, why.clone()).as_ref() != Some(why) => {
                 stage.talk.warning(&say("unprotected", &[("why", why)]));
+            FileNews::Unprotected { why } => {
+                let before = self.warned.insert(*id, why.clone());
+                if before.as_ref() != Some(why) {
+                    stage.talk.warning(&say("unprotected", &[("why", why)]));
+                }
             }
             FileNews::PutBack { restored, aside } => {
                 stage.talk.narrate(&say("put-back", &[("restored", restored), ("aside", aside)]));

@@ -17,6 +17,8 @@ on_both! {
     one_has_it = one_holds;
     /// R-T1: plain workers move a task on beside their work, however many there are.
     workers_beside_their_work = beside;
+    /// R-T1: a worker that ends lets go of its tasks: another takes over at once, not when its hold is over.
+    a_worker_that_ends = lets_go;
 }
 
 /// Forty steps, each but the first four after two others.
@@ -109,4 +111,35 @@ async fn beside(kind: Kind) {
     }
     assert_eq!(world.task(id).await.state, TaskState::Succeeded);
     every_one_once(&times);
+}
+
+async fn lets_go(kind: Kind) {
+    // A worker that is stopped in the middle of a turn keeps its hold; that does not happen every time.
+    for _ in 0..4 {
+        if is_let_go(&World::new(kind).await).await {
+            return;
+        }
+    }
+    panic!("the worker still has it");
+}
+
+/// Whether a task can be taken as soon as the worker that had it has ended.
+async fn is_let_go(world: &World) -> bool {
+    // Nobody here runs this: the task goes on for as long as anybody looks.
+    let id = world.start("[[subtasks]]\nhandler = \"nobody\"\npayload = 1\n").await;
+    // With a number that no worker has yet.
+    let mut second = world.another().task_driver(id, 1_000_000, None);
+    let shutdown = Shutdown::new();
+    let worker = world.engine.worker().handle("count", |_: u32, _: Context| async { Ok::<_, Fail>(()) });
+    let looking = async {
+        crate::support::until("the worker has the task", async || {
+            let begun = !world.store.begun(id).await.unwrap().is_empty();
+            begun && second.turn().await.unwrap().elsewhere
+        })
+        .await;
+        shutdown.signal();
+    };
+    let (ended, ()) = tokio::join!(worker.run(&shutdown), looking);
+    ended.unwrap();
+    !second.turn().await.unwrap().elsewhere
 }

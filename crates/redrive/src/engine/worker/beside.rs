@@ -31,12 +31,15 @@ impl Engine {
     /// Moves on what waits for somebody while a worker works, in the name of this holder if there is one.
     pub(super) async fn drive_beside<T>(&self, holder: Option<i64>, working: impl Future<Output = T>) -> T {
         let Some(holder) = holder else { return working.await };
-        tokio::select! {
+        let mut mine = Mine::default();
+        let ended = tokio::select! {
             ended = working => ended,
             // Apart from the worker's own loop, which stays small.
             never = Box::pin(self.drive_redrives(holder)) => match never {},
-            never = Box::pin(self.drive_tasks(holder)) => match never {},
-        }
+            never = Box::pin(self.drive_tasks(holder, &mut mine)) => match never {},
+        };
+        mine.leave().await;
+        ended
     }
 
     /// Whether a task is between two of its steps: what it begins next is not there yet.
@@ -65,7 +68,7 @@ impl Engine {
     }
 
     #[cfg(not(feature = "tasks"))]
-    async fn drive_tasks(&self, _holder: i64) -> std::convert::Infallible {
+    async fn drive_tasks(&self, _holder: i64, _mine: &mut Mine) -> std::convert::Infallible {
         std::future::pending().await
     }
 
@@ -93,8 +96,7 @@ impl Engine {
     }
 
     #[cfg(feature = "tasks")]
-    async fn drive_tasks(&self, holder: i64) -> std::convert::Infallible {
-        let mut mine = Mine::default();
+    async fn drive_tasks(&self, holder: i64, mine: &mut Mine) -> std::convert::Infallible {
         let mut tidied = None;
         let mut moved = self.0.tasks_moved.subscribe();
         let (mut started, mut woken) = (None, false);
@@ -126,6 +128,17 @@ pub(in crate::engine) struct TasksMoved {
     pub(in crate::engine) started: u64,
 }
 
+/// Without tasks there are none.
+#[cfg(not(feature = "tasks"))]
+#[derive(Default)]
+struct Mine;
+
+#[cfg(not(feature = "tasks"))]
+impl Mine {
+    #[allow(clippy::unused_async)]
+    async fn leave(self) {}
+}
+
 /// The tasks that a worker moves on by turns.
 #[cfg(feature = "tasks")]
 #[derive(Default)]
@@ -140,6 +153,8 @@ struct Moving {
     driver: Driver,
     next: Instant,
     elsewhere: bool,
+    /// A turn has begun and is not over.
+    in_turn: bool,
 }
 
 #[cfg(feature = "tasks")]
@@ -154,7 +169,7 @@ impl Mine {
                 for id in open {
                     self.drivers.entry(id).or_insert_with(|| {
                         let driver = engine.task_driver(id, holder, None);
-                        Moving { driver, next: now, elsewhere: false }
+                        Moving { driver, next: now, elsewhere: false, in_turn: false }
                     });
                 }
             }
@@ -170,7 +185,10 @@ impl Mine {
             if moving.next > Instant::now() && (!woken || moving.elsewhere) {
                 continue;
             }
-            match moving.driver.turn().await {
+            moving.in_turn = true;
+            let turned = moving.driver.turn().await;
+            moving.in_turn = false;
+            match turned {
                 Ok(turn) => {
                     moving.elsewhere = turn.elsewhere;
                     match turn.again_in {
@@ -186,6 +204,21 @@ impl Mine {
         }
         // What is still open is found by the next look.
         self.drivers.retain(|id, _| !over.contains(id));
+    }
+
+    /// Lets go of every task, so that others need not wait until our hold of it is over. One whose turn was cut short
+    /// stays held: files may still be being put back for it.
+    async fn leave(self) {
+        for (id, mut moving) in self.drivers {
+            if moving.in_turn {
+                continue;
+            }
+            if let Err(error) = moving.driver.leave().await {
+                // A store that does not answer now does not answer for the next one either.
+                tracing::debug!(task = %id, %error, "tasks stay held for a while");
+                return;
+            }
+        }
     }
 
     /// When there is something to do next.
