@@ -343,6 +343,15 @@ fn is_in_place_of_code(line: &Line<'_>, says: &str) -> bool {
     let Place::Code(language, body) = line.place else { return false };
     let Some((_, below)) = around(body, line.text) else { return false };
     let mut below = below.lines().skip(1).map(str::trim);
+    // Documentation speaks in sentences, and names what it stands above.
+    let comment = line.text.trim();
+    let is_documentation = comment.starts_with("///")
+        || comment.starts_with("//!")
+        || comment.trim_end_matches(['*', '/', ' ']).ends_with('.')
+        || !comment.starts_with(|c: char| "/#-;%+".contains(c));
+    if is_documentation {
+        return false;
+    }
     if LIKEWISE.is_match(says) {
         let next = below.next().unwrap_or_default();
         return next.chars().all(|c| "})];,".contains(c)) || next == "end";

@@ -24,10 +24,16 @@ static LATER: LazyLock<Regex> = LazyLock::new(|| {
         )$",
     )
 });
+/// In an arm of a match it is a case that cannot be; as a whole body it is a function that is not there.
 static UNIMPLEMENTED: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"\bunimplemented!\s*(?:\(\s*\)|\[\s*\]|\{\s*\})"));
-static RAISES: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"^raise\s+NotImplementedError\s*(?:\(.{0,120}\))?$"));
+    LazyLock::new(|| regex(r"^(?:[^/\x22]*\bfn\s.*\{\s*)?unimplemented!\(\s*\)\s*;?(?P<close>\s*\})?$"));
+static RUST_FUNCTION: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^(?:[\w()]+\s+)*fn\s.*\{$|^\)\s*(?:->.*)?\{$"));
+static RAISES: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r#"(?i)^raise\s+NotImplementedError\s*(?:\(\s*(?:f?["'](?:[\w.]+ )?(?:is )?not (?:yet )?implemented(?: yet)?[.!]?["'])?\s*\))?$"#,
+    )
+});
 /// A function of Python that is no method.
 static PYTHON_FUNCTION: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^(?:async\s+)?def\s+\w+\s*\(\s*(?:(?P<first>\w+)\b.*)?\).*:\s*(?:#.*)?$"));
@@ -65,12 +71,7 @@ pub(super) fn find(line: &Line<'_>) -> Option<(usize, usize)> {
                     return Some((from, from + says.len()));
                 }
             }
-            Kind::Code => {
-                if let Some(found) = UNIMPLEMENTED.find(part) {
-                    return Some((piece.from + found.start(), piece.from + found.end()));
-                }
-            }
-            Kind::Comment | Kind::Prose | Kind::Text => {}
+            Kind::Comment | Kind::Prose | Kind::Text | Kind::Code => {}
         }
     }
     let Place::Code(language, body) = line.place else { return None };
@@ -81,6 +82,10 @@ pub(super) fn find(line: &Line<'_>) -> Option<(usize, usize)> {
             THROWS.is_match(statement)
                 && stands_alone(body, line.text, |head| JAVASCRIPT_FUNCTION.is_match(head))
         }
+        "rust" => UNIMPLEMENTED.captures(statement).is_some_and(|found| {
+            let is_one_line = found.name("close").is_some() && statement.contains("fn ");
+            is_one_line || stands_alone(body, line.text, |head| RUST_FUNCTION.is_match(head))
+        }),
         "go" => THROWS.is_match(statement) && stands_alone(body, line.text, |head| head.starts_with("func ")),
         "java" | "csharp" | "clike" => {
             THROWS.is_match(statement) && stands_alone(body, line.text, |head| head.ends_with(['{', ')']))
