@@ -51,8 +51,6 @@ impl FilesToTell {
             text(lang, &format!("{command}.{key}"), &[&who, more].concat())
         };
         match news {
-            FileNews::Unprotected { why } if self.warned.insert(*id, why.clone()).as_ref() != Some(why) => {
-                stage.talk.warning(&say("unprotected", &[("why", why)]));
             FileNews::Unprotected { why } => {
                 let before = self.warned.insert(*id, why.clone());
                 if before.as_ref() != Some(why) {
