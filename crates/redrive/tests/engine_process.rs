@@ -105,6 +105,8 @@ async fn work(task: &str) {
                 while !place.folder.join(&go).exists() {
                     tokio::time::sleep(Duration::from_millis(2)).await;
                 }
+                // Whether the lease is still its own is asked where the work waits, and nowhere else.
+                tokio::task::yield_now().await;
                 place.note(&format!("acts {}", cx.fence()));
                 Ok::<_, Fail>(())
             }
