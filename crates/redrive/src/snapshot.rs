@@ -40,6 +40,7 @@ pub use compare::{Difference, DifferenceKind};
 pub use error::{Conflict, ConflictKind, LockedBy, SnapshotError};
 pub use fault::Fault;
 pub use id::SnapshotId;
+#[cfg(all(feature = "engine", feature = "exec"))]
 pub(crate) use prune::NEEDED;
 pub use prune::Pruned;
 pub use recover::{Recovered, RecoveredOutcome};
