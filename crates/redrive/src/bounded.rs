@@ -96,30 +96,6 @@ fn whole_lines(text: &str) -> &str {
     end.map_or(text, |end| &text[end + "PRIVATE KEY-----".len()..])
 }
 
-/// How much of a command's output is reviewed.
-#[cfg(feature = "exec")]
-pub(crate) const REVIEW_BOUND: usize = 8 << 20;
-
-/// The beginning of a stream, and how much it was in all.
-#[cfg(feature = "exec")]
-#[derive(Debug, Default)]
-pub(crate) struct Captured {
-    /// At most [`REVIEW_BOUND`] of it.
-    pub(crate) bytes: Vec<u8>,
-    /// How much it was.
-    pub(crate) total: u64,
-}
-
-#[cfg(feature = "exec")]
-impl Captured {
-    /// Adds what came.
-    pub(crate) fn push(&mut self, chunk: &[u8]) {
-        self.total += chunk.len() as u64;
-        let room = REVIEW_BOUND - self.bytes.len();
-        self.bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -34,7 +34,7 @@ pub use pump::Writer;
 pub use relay::Relay;
 pub use spec::{BadCommand, CommandSpec, Protected, current_umask};
 
-use crate::bounded::{Captured, Tail, both_ends};
+use crate::bounded::{Tail, both_ends};
 use crate::outcome::{Evidence, Executed, Outcome, TIMED_OUT, time_details};
 use crate::surroundings::Surroundings;
 use family::{Family, Group};
@@ -116,16 +116,6 @@ enum End {
 /// The command sees `REDRIVE_ATTEMPT`, `REDRIVE_JOB_ID`, `REDRIVE_HINT` and `REDRIVE_IDEMPOTENCY_KEY`. It needs tokio's
 /// timers and I/O. Dropping the future kills the command and everybody it started.
 pub async fn run_command(spec: &CommandSpec, around: &Surroundings, wiring: Wiring) -> Executed {
-    run_captured(spec, around, wiring, None).await
-}
-
-/// The same; what it writes to stdout is kept as well, for a review.
-pub(crate) async fn run_captured(
-    spec: &CommandSpec,
-    around: &Surroundings,
-    wiring: Wiring,
-    captured: Option<&mut Captured>,
-) -> Executed {
     let began = Instant::now();
     let mut listener = wiring.relay.as_ref().map_or_else(Listener::deaf, Relay::listen);
     if let Some(signal) = listener.heard() {
@@ -164,7 +154,6 @@ pub(crate) async fn run_captured(
             when_broken: WhenBroken::ClosePipe,
             tail: &mut heard.stdout,
             escalation: None,
-            captured,
             broken: &mut heard.stdout_broken,
             ended: watch_end.clone(),
             unflushed: false,
@@ -174,7 +163,6 @@ pub(crate) async fn run_captured(
             when_broken: WhenBroken::GoOn,
             tail: &mut heard.stderr,
             escalation: Some(&mut heard.escalation),
-            captured: None,
             broken: &mut heard.stderr_broken,
             ended: watch_end,
             unflushed: false,

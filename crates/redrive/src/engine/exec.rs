@@ -14,10 +14,9 @@ use redrive_policy::{Cause, Verdict};
 
 use super::handler::unreadable;
 use super::{Executor, Running};
-use crate::bounded::Captured;
-use crate::exec::{CommandSpec, DEFAULT_GRACE, Wiring, run_captured};
+use crate::exec::{CommandSpec, DEFAULT_GRACE, Wiring, run_command};
 use crate::outcome::{Evidence, Executed, Outcome};
-use crate::review::{Reviewed, review_output};
+use crate::review::{Captured, Reviewed, review_output};
 
 /// How much longer than its command an attempt may take that keeps files, reviews, and puts files back.
 const STEP_LEEWAY: Duration = Duration::from_mins(45);
@@ -59,10 +58,12 @@ impl CommandExecutor {
             Ok(guard) => guard,
             Err(executed) => return *executed,
         };
-        let wiring = (self.wiring)(running);
-        let mut captured = Captured::default();
-        let keep = spec.review.is_some().then_some(&mut captured);
-        let mut executed = run_captured(spec, &running.surroundings(), wiring, keep).await;
+        let mut wiring = (self.wiring)(running);
+        let captured = Captured::new();
+        if spec.review.is_some() {
+            wiring.stdout = Some(captured.writer(wiring.stdout.take()));
+        }
+        let mut executed = run_command(spec, &running.surroundings(), wiring).await;
         if let Some(plan) = &spec.review
             && executed.outcome == Outcome::Succeeded
         {
@@ -89,13 +90,8 @@ async fn reviewed(
 ) -> Executed {
     let lang = running.engine().0.lang;
     let cwd = spec.cwd.clone().unwrap_or_else(|| ".".into());
-    let output = Reviewed {
-        output: &captured.bytes,
-        total_bytes: captured.total,
-        name: None,
-        cwd: &cwd,
-        changed_files: changed,
-    };
+    let (output, total_bytes) = captured.take();
+    let output = Reviewed { output: &output, total_bytes, name: None, cwd: &cwd, changed_files: changed };
     let judgment = match review_output(plan, output, &running.surroundings()).await {
         Ok(judgment) => judgment,
         // A review that cannot be made says nothing about the output: somebody has to mend the review.

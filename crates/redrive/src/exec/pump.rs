@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::bounded::{Captured, Tail};
+use crate::bounded::Tail;
 
 /// Somewhere that output can go.
 pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
@@ -37,8 +37,6 @@ pub(super) struct Pump<'a> {
     pub(super) when_broken: WhenBroken,
     pub(super) tail: &'a mut Tail,
     pub(super) escalation: Option<&'a mut Escalation>,
-    /// Where all of it is kept, for a review.
-    pub(super) captured: Option<&'a mut Captured>,
     /// Why it could not be written any more.
     pub(super) broken: &'a mut Option<io::Error>,
     pub(super) ended: watch::Receiver<bool>,
@@ -98,9 +96,6 @@ impl Pump<'_> {
                 }
             }
             self.tail.push(&buffer[..count]);
-            if let Some(captured) = &mut self.captured {
-                captured.push(&buffer[..count]);
-            }
             if let Some(escalation) = &mut self.escalation {
                 escalation.read(&buffer[..count]);
             }
