@@ -25,6 +25,7 @@ mod failure;
 mod fingerprint;
 pub mod graph;
 mod hint;
+pub mod idempotency;
 mod jitter;
 mod known_secrets;
 mod lang;

@@ -15,10 +15,12 @@ mod error;
 mod event;
 pub mod filter;
 mod id;
+mod idempotency;
 mod job;
 mod lease;
 mod letter_group;
 mod metric;
+mod outbox;
 #[cfg(feature = "postgres")]
 mod postgres;
 pub mod protocol;
@@ -54,6 +56,10 @@ pub use event::{
     RecoveryAction, RetryInfo, Scrap,
 };
 pub use id::{EventSeq, JobId, WorkerId};
+pub use idempotency::{
+    Claimed, Finish, Idempotency, KeyClaim, KeyCounts, KeyHold, KeyQuery, KeyRecord, KeyState, KeysSwept,
+    MAX_HEADER_BYTES, MAX_RESPONSE_BYTES, Meeting, Standing, StoredResponse,
+};
 pub use job::{
     DEFAULT_QUEUE, Enqueued, Job, JobRecord, JobState, Jobs, MAX_BATCH, MAX_NAME_BYTES, MAX_PAYLOAD_BYTES,
     NewJob, Origin, PRIORITIES, RunNow,
@@ -61,6 +67,7 @@ pub use job::{
 pub use lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
 pub use letter_group::{Group, GroupCounts, GroupQuery, GroupState, Groups};
 pub use metric::{MOST_RETRIES, Metric, MetricCount, Metrics, MetricsQuery, bucket_end, bucket_of, hour_of};
+pub use outbox::{Added, ItemQuery, ItemState, NewItem, NextSend, Outbox, OutboxItem, SendEnd};
 #[cfg(feature = "postgres")]
 pub use postgres::{Postgres, PostgresOptions, enqueue_in as enqueue_in_postgres};
 pub use queue::{Queue, Queues};
@@ -84,7 +91,19 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Se
 
 /// A whole store.
 pub trait Store:
-    Jobs + Leases + DeadLetters + Groups + Redrives + Tasks + Queues + Events + Metrics + Workers + Housekeeping
+    Jobs
+    + Leases
+    + DeadLetters
+    + Groups
+    + Redrives
+    + Tasks
+    + Idempotency
+    + Outbox
+    + Queues
+    + Events
+    + Metrics
+    + Workers
+    + Housekeeping
 {
 }
 
@@ -95,6 +114,8 @@ impl<S> Store for S where
         + Groups
         + Redrives
         + Tasks
+        + Idempotency
+        + Outbox
         + Queues
         + Events
         + Metrics

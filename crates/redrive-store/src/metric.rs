@@ -35,6 +35,22 @@ pub enum Metric {
     LatencySum,
     /// Milliseconds from a redrive to its end, together.
     RecoverySum,
+    /// Requests to routes that are guarded by idempotency keys, with or without one.
+    KeysGuarded,
+    /// Requests that came with a key.
+    KeysUsed,
+    /// Requests with a key that were run.
+    KeysTaken,
+    /// Requests that were answered from a record.
+    KeysReplayed,
+    /// Keys that came with another request.
+    KeysMismatched,
+    /// Requests that were refused while the first was running.
+    KeysInFlight,
+    /// Requests that were refused because nobody knows how the first ended.
+    KeysUnknown,
+    /// Keys that became free again because their answer is not kept.
+    KeysReleased,
     /// Attempts that failed with this cause, by its place in [`redrive_policy::Cause::ALL`].
     FailedWith(u8),
     /// Attempts that took a time in this bucket.
@@ -71,6 +87,14 @@ impl Metric {
             Metric::Discarded => 10,
             Metric::LatencySum => 11,
             Metric::RecoverySum => 12,
+            Metric::KeysGuarded => 13,
+            Metric::KeysUsed => 14,
+            Metric::KeysTaken => 15,
+            Metric::KeysReplayed => 16,
+            Metric::KeysMismatched => 17,
+            Metric::KeysInFlight => 18,
+            Metric::KeysUnknown => 19,
+            Metric::KeysReleased => 20,
             Metric::FailedWith(cause) => 100 + cause as i64,
             Metric::Retries(retries) => 500 + retries as i64,
             Metric::Latency(bucket) => 1_000 + bucket as i64,
@@ -94,6 +118,14 @@ impl Metric {
             Metric::Discarded,
             Metric::LatencySum,
             Metric::RecoverySum,
+            Metric::KeysGuarded,
+            Metric::KeysUsed,
+            Metric::KeysTaken,
+            Metric::KeysReplayed,
+            Metric::KeysMismatched,
+            Metric::KeysInFlight,
+            Metric::KeysUnknown,
+            Metric::KeysReleased,
         ];
         match code {
             0..=99 => plain.get(usize::try_from(code).ok()?).copied(),
@@ -193,12 +225,12 @@ mod tests {
         let causes =
             (0..redrive_policy::Cause::ALL.len()).map(|at| Metric::FailedWith(u8::try_from(at).unwrap()));
         let buckets = [0, 15, 16, 300].map(Metric::Latency).into_iter().chain([0, 300].map(Metric::Recovery));
-        let all = (0..13).filter_map(Metric::from_code).chain(causes).chain(buckets);
+        let all = (0..21).filter_map(Metric::from_code).chain(causes).chain(buckets);
         for metric in all.chain([0, MOST_RETRIES].map(Metric::Retries)) {
             assert_eq!(Metric::from_code(metric.code()), Some(metric));
             assert!(seen.insert(metric.code()));
         }
-        assert_eq!(seen.len(), 13 + 17 + 6 + 2);
-        assert_eq!((Metric::from_code(13), Metric::from_code(-1)), (None, None));
+        assert_eq!(seen.len(), 21 + 17 + 6 + 2);
+        assert_eq!((Metric::from_code(21), Metric::from_code(-1)), (None, None));
     }
 }

@@ -18,6 +18,8 @@ const MIGRATIONS: &[(i64, &str, i64, &str)] = &[
     (2, "recovery", 2, include_str!("../../migrations/postgres/0002_recovery.sql")),
     // A binary that knows no tasks would seal the rest anew and let their key go, and prune the events of those that run.
     (3, "tasks", 3, include_str!("../../migrations/postgres/0003_tasks.sql")),
+    // A binary that knows no idempotency keys would seal the rest anew and let the key of their answers go.
+    (4, "idempotency", 4, include_str!("../../migrations/postgres/0004_idempotency.sql")),
 ];
 
 pub(super) fn newest() -> i64 {

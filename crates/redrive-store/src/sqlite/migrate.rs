@@ -10,6 +10,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "jobs", include_str!("../../migrations/sqlite/0001_jobs.sql")),
     (2, "recovery", include_str!("../../migrations/sqlite/0002_recovery.sql")),
     (3, "tasks", include_str!("../../migrations/sqlite/0003_tasks.sql")),
+    (4, "idempotency", include_str!("../../migrations/sqlite/0004_idempotency.sql")),
 ];
 
 pub(super) fn newest() -> i64 {
