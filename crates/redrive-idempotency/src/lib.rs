@@ -2,3 +2,13 @@
 //!
 //! A request's key is taken in the store before its handler runs, and completed with the answer. Whoever sends the same again gets
 //! that answer; nobody runs it a second time.
+
+mod guard;
+mod key;
+mod problem;
+mod replay;
+
+pub use guard::{Asked, Entered, Guard, Held, Looked};
+pub use key::{BadKey, IDEMPOTENCY_KEY, Key};
+pub use problem::Problem;
+pub use replay::{IDEMPOTENCY_REPLAYED, kept};
