@@ -6,9 +6,11 @@
 mod guard;
 mod key;
 mod problem;
+#[cfg(feature = "proxy")]
+pub mod proxy;
 mod replay;
 
 pub use guard::{Asked, Entered, Guard, Held, Looked};
 pub use key::{BadKey, IDEMPOTENCY_KEY, Key};
-pub use problem::Problem;
+pub use problem::{Doubt, Problem, Refusal};
 pub use replay::{IDEMPOTENCY_REPLAYED, kept};
