@@ -75,7 +75,7 @@ pub use inline::InlineRetry;
 pub use maintenance::Maintained;
 pub use maintenance::recover::check_recovery_rule;
 pub use metrics::{
-    AutomaticRetry, Hour, LetterCounts, MetricsReport, Rates, Recovery, RetryCounts, Spread, Totals,
+    AutomaticRetry, Hour, KeyUse, LetterCounts, MetricsReport, Rates, Recovery, RetryCounts, Spread, Totals,
     TypeCount,
 };
 pub use overrides::{overrides_from_json, overrides_to_json};
