@@ -8,6 +8,8 @@ mod guard;
 mod key;
 mod layer;
 mod problem;
+#[cfg(feature = "proxy")]
+pub mod proxy;
 mod replay;
 
 pub use extract::{CompleteError, Idem};
@@ -15,6 +17,7 @@ pub use guard::{Asked, Entered, Guard, Held, Looked};
 pub use key::{BadKey, IDEMPOTENCY_KEY, Key};
 pub use layer::{AnswerBody, Answering, BadRoute, IdempotencyLayer, Idempotent, REDRIVE_IDEMPOTENCY};
 pub use problem::Problem;
+pub use problem::{Doubt, Problem, Refusal};
 pub use replay::{IDEMPOTENCY_REPLAYED, kept};
 
 /// The rules by which requests are guarded.
