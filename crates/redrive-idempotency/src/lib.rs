@@ -2,3 +2,7 @@
 //!
 //! A request's key is taken in the store before its handler runs, and completed with the answer. Whoever sends the same again gets
 //! that answer; nobody runs it a second time.
+
+pub mod client;
+#[cfg(feature = "outbox")]
+pub mod outbox;
