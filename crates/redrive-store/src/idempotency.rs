@@ -5,6 +5,10 @@
 //! leaves an unknown outcome, which is never run again unless the route says that it can bear that. What each of these does to a row
 //! is decided by [`Standing::meets`], which every store asks.
 
+// Without a back end nothing is kept.
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+pub(crate) mod record;
+
 use std::time::Duration;
 
 use serde::Serialize;

@@ -4,6 +4,10 @@
 //! waits for another try holds back those behind it, one that failed for good does not. Whoever flushes a lane holds it for a
 //! while, so two of them never send the same item at the same time.
 
+// Without a back end nothing is kept.
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+pub(crate) mod record;
+
 use std::time::Duration;
 
 use serde::Serialize;

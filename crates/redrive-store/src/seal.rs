@@ -67,6 +67,14 @@ pub(crate) enum Cell {
     TaskReport,
     /// By the subject: see `effects::sample_row`.
     AckNote,
+    /// By the record's number.
+    KeyHeaders,
+    /// By the record's number.
+    KeyBody,
+    /// By the item's number.
+    OutboxCall,
+    /// By the item's number.
+    OutboxLast,
     /// What shows that a key is the right one; the row is 0.
     KeyProof,
 }
@@ -92,6 +100,10 @@ impl Cell {
             Cell::TaskWhy => "task.why",
             Cell::TaskReport => "task.report",
             Cell::AckNote => "escalation_ack.note",
+            Cell::KeyHeaders => "idempotency_keys.response_headers",
+            Cell::KeyBody => "idempotency_keys.response_body",
+            Cell::OutboxCall => "outbox.call",
+            Cell::OutboxLast => "outbox.last",
             Cell::KeyProof => "seal_key.proof",
         }
     }

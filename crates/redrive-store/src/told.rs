@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::dead_letter::ImportedLetter;
 use crate::event::EventStatus;
 use crate::id::JobId;
+use crate::idempotency::KeyState;
 use crate::redrive::{NewRun, Run, RunId, RunState};
 use crate::row::{self, EventRow};
 use crate::task::{NewTask, TaskEnd, TaskId, TaskState};
@@ -140,6 +141,138 @@ pub(crate) fn acknowledged<'a>(
         parent,
         tags: row::tags(&["escalation"]),
         ..by_the_store("escalation_acknowledged", source_id, &data)
+    }
+}
+
+/// Whose record of a key an event is about. Bodies and headers are never told.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyOf<'a> {
+    pub(crate) record: i64,
+    pub(crate) principal: &'a str,
+    pub(crate) key: &'a str,
+    pub(crate) endpoint: &'a str,
+}
+
+impl KeyOf<'_> {
+    /// Under which its events are found.
+    pub(crate) fn caller_id(self) -> String {
+        format!("key-{}", self.record)
+    }
+
+    fn data(self, why: Option<&str>) -> Value {
+        let KeyOf { record, principal, key, endpoint } = self;
+        let mut data = json!({ "record": record, "endpoint": endpoint, "key": key, "principal": principal });
+        if let Some(why) = why {
+            data["why"] = json!(why);
+        }
+        data
+    }
+}
+
+/// Why the outcome of a key is unknown when its holder did not say so.
+pub(crate) const FELL_SILENT: &str = "the holder fell silent";
+
+/// Nobody knows how the request of a key ended.
+pub(crate) fn idempotency_unknown<'a>(
+    source_id: i64,
+    caller_id: &'a str,
+    of: KeyOf<'_>,
+    why: &str,
+) -> EventRow<'a> {
+    EventRow {
+        caller_id: Some(caller_id),
+        status: Some(EventStatus::DeadLetter),
+        importance: Some(4),
+        tags: row::tags(&["idempotency"]),
+        ..by_the_store("idempotency_unknown", source_id, &of.data(Some(why)))
+    }
+}
+
+/// A key is free again, for a reason that is worth telling.
+pub(crate) fn idempotency_released<'a>(
+    source_id: i64,
+    caller_id: &'a str,
+    of: KeyOf<'_>,
+    why: &str,
+) -> EventRow<'a> {
+    EventRow {
+        caller_id: Some(caller_id),
+        tags: row::tags(&["idempotency"]),
+        ..by_the_store("idempotency_released", source_id, &of.data(Some(why)))
+    }
+}
+
+/// A person had a key forgotten.
+pub(crate) fn idempotency_reset<'a>(
+    source_id: i64,
+    caller_id: &'a str,
+    of: KeyOf<'_>,
+    from: KeyState,
+    why: Option<&str>,
+) -> EventRow<'a> {
+    let mut data = of.data(why);
+    data["from"] = json!(from);
+    EventRow {
+        caller_id: Some(caller_id),
+        importance: Some(4),
+        tags: row::tags(&["idempotency", "recovery"]),
+        ..by_the_store("idempotency_reset", source_id, &data)
+    }
+}
+
+/// Which item of the outbox an event is about. What is sent is never told.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ItemOf<'a> {
+    pub(crate) item: i64,
+    pub(crate) lane: &'a str,
+    pub(crate) key: &'a str,
+}
+
+impl ItemOf<'_> {
+    /// Under which its events are found.
+    pub(crate) fn caller_id(self) -> String {
+        format!("outbox-{}", self.item)
+    }
+}
+
+/// What became of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ItemMove {
+    Added,
+    /// With the status of the answer.
+    Sent(Option<u16>),
+    /// With the status of the answer, if there was one.
+    Failed(Option<u16>),
+    Retried,
+    Discarded,
+}
+
+/// An item of the outbox was added, sent, given up, put back or taken out. What the last send said is not told: it may hold
+/// anything.
+pub(crate) fn outbox_moved<'a>(
+    source_id: i64,
+    caller_id: &'a str,
+    of: ItemOf<'_>,
+    sends: u32,
+    moved: ItemMove,
+) -> EventRow<'a> {
+    let (event_type, state, http_status) = match moved {
+        ItemMove::Added => ("outbox_added", EventStatus::Pending, None),
+        ItemMove::Sent(http_status) => ("outbox_sent", EventStatus::Success, http_status),
+        ItemMove::Failed(http_status) => ("outbox_failed", EventStatus::DeadLetter, http_status),
+        ItemMove::Retried => ("outbox_retried", EventStatus::Pending, None),
+        ItemMove::Discarded => ("outbox_discarded", EventStatus::Success, None),
+    };
+    let mut data = json!({ "item": of.item, "lane": of.lane, "key": of.key, "sends": sends });
+    if let Some(http_status) = http_status {
+        data["http_status"] = json!(http_status);
+    }
+    EventRow {
+        caller_id: Some(caller_id),
+        status: Some(state),
+        importance: matches!(moved, ItemMove::Failed(_)).then_some(4),
+        tags: row::tags(&["outbox"]),
+        ..by_the_store(event_type, source_id, &data)
     }
 }
 

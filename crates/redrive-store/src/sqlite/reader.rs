@@ -48,19 +48,27 @@ impl Readers {
         &self,
         wish: impl FnOnce(&mut Batch<'_, '_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.look(move |statements| {
+            let transaction = statements.connection().unchecked_transaction()?;
+            let mut memory = Memory::default();
+            let mut batch = Batch::begin(statements, &mut memory)?;
+            let answer = wish(&mut batch);
+            drop(batch);
+            drop(transaction);
+            answer
+        })
+        .await
+    }
+
+    /// Runs a single statement, which says itself whose store it is and under which keys.
+    pub(super) async fn look<T: Send + 'static>(
+        &self,
+        wish: impl FnOnce(&Statements<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job: Wish = Box::new(move |statements| {
-            let read = || {
-                let transaction = statements.connection().unchecked_transaction()?;
-                let mut memory = Memory::default();
-                let mut batch = Batch::begin(statements, &mut memory)?;
-                let answer = wish(&mut batch);
-                drop(batch);
-                drop(transaction);
-                answer
-            };
             // The caller may be gone; then nobody wants to know.
-            drop(reply.send(read()));
+            drop(reply.send(wish(statements)));
         });
         let sent = match &*self.sender.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(sender) => sender.try_send(job).map_err(|unsent| match unsent {

@@ -1,0 +1,1 @@
+SELECT state, principal, key, endpoint FROM idempotency_keys WHERE id = ?1 AND incarnation = ?2
