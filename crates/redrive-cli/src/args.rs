@@ -9,6 +9,7 @@ mod jobs;
 mod look;
 mod looking;
 mod operate;
+mod outbox;
 mod policy_flags;
 mod redrive;
 mod review;
@@ -38,6 +39,7 @@ pub(crate) use operate::{
     DeskCommand, DiscardArgs, DlqExportArgs, DlqPurgeArgs, EditArgs, GroupsArgs, MetricsArgs, PrometheusArgs,
     QueueCommand,
 };
+pub(crate) use outbox::{OutboxAddArgs, OutboxCommand, OutboxFlushArgs, OutboxListArgs};
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use review::ReviewArgs;
@@ -219,6 +221,10 @@ pub(crate) enum StoredCommand {
         list: EscalationsArgs,
         #[command(subcommand)]
         command: Option<EscalationsCommand>,
+    },
+    Outbox {
+        #[command(subcommand)]
+        command: Option<OutboxCommand>,
     },
 }
 

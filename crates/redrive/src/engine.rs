@@ -209,11 +209,11 @@ impl Engine {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
     /// let engine = Engine::open(dir.path().join("redrive.db"))?;
     /// let rejected = Evidence { http_status: Some(401), ..Evidence::default() };
-    /// assert_eq!(engine.judge(&rejected, &engine.default_policy(), 0).action, Action::Escalate);
+    /// assert_eq!(engine.decide_on(&rejected, &engine.default_policy(), 0).action, Action::Escalate);
     /// # Ok::<(), redrive::engine::EngineError>(())
     /// # }).unwrap();
     /// ```
-    pub fn judge(&self, evidence: &Evidence, policy: &Policy, retries: u32) -> Decision {
+    pub fn decide_on(&self, evidence: &Evidence, policy: &Policy, retries: u32) -> Decision {
         let failure = self.classifier().classify(&evidence.report());
         decide(policy, &failure, &History::retries(retries), &mut self.rng())
     }

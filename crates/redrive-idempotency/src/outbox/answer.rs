@@ -73,7 +73,7 @@ fn judged(evidence: &Evidence, sends: u32, policy: &Policy, engine: &Engine) -> 
     if evidence.never_sent && evidence.said.is_none() {
         return Meaning::NotReached;
     }
-    match engine.judge(evidence, policy, sends.saturating_sub(1)).action {
+    match engine.decide_on(evidence, policy, sends.saturating_sub(1)).action {
         Action::Retry { delay } => Meaning::Again(delay),
         Action::Pass | Action::Escalate => Meaning::Failed,
     }
