@@ -417,9 +417,10 @@ impl Numbers {
                 Role::Queue => &self.queues,
                 Role::Lane => &self.lanes,
             };
-            // A lane below zero is a worker's, whose number stays.
+            // A lane below zero is a worker's, and lane 0 is of no queue: these numbers stay.
+            let stays = |number: i64| number < 0 || column.role == Role::Lane && number == 0;
             if let Value::Int(number) = value
-                && *number >= 0
+                && !stays(*number)
             {
                 *number = *known.get(number).ok_or_else(|| {
                     let what = format!("{}.{} names {number}, which does not exist", table.name, column.name);

@@ -172,6 +172,22 @@ pub(crate) static TABLES: &[Table] = &[
         columns: columns!(Int { task_id number state job_id rounds started_at ended_at }),
     },
     Table { name: "escalation_ack", columns: columns!(Int { id } Text { subject } Int { at } Text { note }) },
+    Table {
+        name: "idempotency_keys",
+        columns: columns!(
+            Int { id } Text { principal key endpoint request_hash } Int { state incarnation leased_until response_status }
+            Bytes { response_headers response_body } Int { job_id created_at ended_at expires_at }
+        ),
+    },
+    Table {
+        name: "outbox",
+        columns: columns!(
+            Int { id } Text { lane key call call_hash } Int { state sends created_at not_before sent_at ended_at }
+            Text { last } Int { last_status }
+        ),
+    },
+    Table { name: "outbox_lane", columns: columns!(Text { lane } Int { held_by held_until }) },
+    Table { name: "saved_key", columns: columns!(Text { name key } Int { created_at }) },
     Table { name: "hour_count", columns: columns!(Int { hour } Lane { lane_id } Int { what n }) },
     Table { name: "ended", columns: columns!(Int { job_id event }) },
     Table {

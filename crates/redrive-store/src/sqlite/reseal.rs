@@ -27,7 +27,7 @@ struct Table {
 }
 
 /// New ones go at the end: a rotation under way has kept the number of its table.
-static TABLES: [Table; 12] = [
+static TABLES: [Table; 14] = [
     Table {
         list: sql!("job_sealed"),
         update: sql!("job_reseal"),
@@ -64,6 +64,16 @@ static TABLES: [Table; 12] = [
     },
     Table { list: sql!("task_plan_sealed"), update: sql!("task_plan_reseal"), cells: &[Cell::TaskPlan] },
     Table { list: sql!("ack_sealed"), update: sql!("ack_reseal"), cells: &[Cell::AckNote] },
+    Table {
+        list: sql!("idempotency_sealed"),
+        update: sql!("idempotency_reseal"),
+        cells: &[Cell::KeyHeaders, Cell::KeyBody],
+    },
+    Table {
+        list: sql!("outbox_sealed"),
+        update: sql!("outbox_reseal"),
+        cells: &[Cell::OutboxCall, Cell::OutboxLast],
+    },
 ];
 
 /// The most bytes that one round seals anew, so that large payloads do not make others wait.

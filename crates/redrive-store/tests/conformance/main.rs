@@ -14,11 +14,14 @@ mod event;
 #[path = "../given/mod.rs"]
 mod given;
 mod groups;
+mod idempotency;
 mod import;
 mod job;
+mod key_counts;
 mod lease;
 mod letters;
 mod metrics;
+mod outbox;
 mod page;
 mod prune;
 mod queues;
@@ -108,6 +111,20 @@ macro_rules! suite {
                 a_step_tells_its_events, an_end_is_told, a_task_is_reopened, what_is_seen_is_known, old_tasks_go,
             ]);
             suite!(@ $back_end told_tasks [those_that_people_were_told_of_are_found]);
+            suite!(@ $back_end idempotency [
+                an_answer_is_replayed, another_request_is_a_mismatch, in_flight_nobody_else_runs_it,
+                a_silent_holder_leaves_an_unknown_outcome, a_rerun_takes_over, an_answer_is_forgotten_in_time,
+                in_flight_never_expires_and_unknown_does, a_late_completion_counts, a_late_heartbeat_holds_on,
+                what_is_given_up_is_unknown, what_is_released_is_free, a_person_resets_a_key, principals_are_independent,
+                of_a_thousand_one_runs_it, a_sweep_is_bounded, answers_are_kept_byte_by_byte, too_much_is_refused,
+                records_are_listed_in_pages,
+            ]);
+            suite!(@ $back_end key_counts [counts_are_added_to_the_hour]);
+            suite!(@ $back_end outbox [
+                an_item_is_read_back, the_same_key_is_the_same_item, a_lane_keeps_its_order, one_holds_a_lane,
+                a_begun_send_is_counted, what_never_left_is_uncounted, what_failed_is_put_back_at_its_place,
+                what_is_discarded_is_gone, items_are_listed_in_pages, what_was_sent_is_forgotten, a_save_has_one_key,
+            ]);
             suite!(@ $back_end groups [
                 letters_of_one_kind_are_one_group, a_group_follows_its_redrive, a_change_of_state_is_told,
                 failing_in_the_same_way_is_a_relapse, another_failure_is_another_group,

@@ -10,4 +10,6 @@ SELECT (SELECT min(id) FROM job), (SELECT max(id) FROM job),
        (SELECT min(id) FROM payload_version), (SELECT max(id) FROM payload_version),
        (SELECT min(id) FROM task), (SELECT max(id) FROM task),
        (SELECT min(task_id) FROM task_plan), (SELECT max(task_id) FROM task_plan),
-       (SELECT min(id) FROM escalation_ack), (SELECT max(id) FROM escalation_ack)
+       (SELECT min(id) FROM escalation_ack), (SELECT max(id) FROM escalation_ack),
+       (SELECT min(id) FROM idempotency_keys), (SELECT max(id) FROM idempotency_keys),
+       (SELECT min(id) FROM outbox), (SELECT max(id) FROM outbox)

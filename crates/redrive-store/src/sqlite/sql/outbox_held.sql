@@ -1,0 +1,1 @@
+SELECT held_until FROM outbox_lane WHERE lane = ?1 AND held_by = ?2

@@ -1,0 +1,1 @@
+UPDATE outbox SET call = ?2, last = ?3 WHERE id = ?1

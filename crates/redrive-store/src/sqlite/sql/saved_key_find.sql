@@ -1,0 +1,1 @@
+SELECT key FROM saved_key WHERE name = ?1
