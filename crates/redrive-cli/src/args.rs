@@ -229,6 +229,7 @@ pub(crate) enum StoredCommand {
         list: KeysArgs,
         #[command(subcommand)]
         command: Option<IdempotencyCommand>,
+    },
     Outbox {
         #[command(subcommand)]
         command: Option<OutboxCommand>,

@@ -16,7 +16,6 @@ pub use extract::{CompleteError, Idem};
 pub use guard::{Asked, Entered, Guard, Held, Looked};
 pub use key::{BadKey, IDEMPOTENCY_KEY, Key};
 pub use layer::{AnswerBody, Answering, BadRoute, IdempotencyLayer, Idempotent, REDRIVE_IDEMPOTENCY};
-pub use problem::Problem;
 pub use problem::{Doubt, Problem, Refusal};
 pub use replay::{IDEMPOTENCY_REPLAYED, kept};
 
