@@ -14,8 +14,8 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::LocalSet;
 
 use super::fault::Fault;
-use super::key_look::LookCall;
 use super::group::{Committed, Group};
+use super::key_look::LookCall;
 use super::line::{args, column};
 use super::memory::{EVENT_TYPES, Memory, Need, learn, learn_lanes};
 use super::migrate;

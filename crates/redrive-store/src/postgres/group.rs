@@ -85,7 +85,12 @@ impl Group {
         let begins = self.begins.into_iter().map(Op::Begin);
         let renews = self.renews.into_iter().map(Op::Renew);
         let keys = self.takes.into_iter().map(Op::Take).chain(self.words.into_iter().map(Op::Word));
-        enqueues.chain(settles).chain(begins).chain(renews).chain(keys).chain(self.leases.into_iter().map(Op::Lease))
+        enqueues
+            .chain(settles)
+            .chain(begins)
+            .chain(renews)
+            .chain(keys)
+            .chain(self.leases.into_iter().map(Op::Lease))
     }
 
     /// Nothing has come of it so far.

@@ -386,11 +386,7 @@ impl Verb for SweepKeys {
             };
             tell_unknown(tx, now, of, told::FELL_SILENT)?;
             let expires_at = now.after(self.keep_for).millis();
-            tx.batch.keys.unknowns.push(KeyUnknownRow {
-                id: of.record,
-                ended_at: now.millis(),
-                expires_at,
-            });
+            tx.batch.keys.unknowns.push(KeyUnknownRow { id: of.record, ended_at: now.millis(), expires_at });
         }
         let rows = tx.line.all(sql!("idempotency_expired"), args![now.millis(), most]).await?;
         let read = |row: &Row| Ok((column(row, 0)?, column::<i64>(row, 1)?.unsigned_abs()));
@@ -404,6 +400,6 @@ impl Verb for SweepKeys {
 }
 
 /// What is told in the store's name needs these numbers.
-fn names(types: &[&str]) -> Vec<Need> {
+pub(super) fn names(types: &[&str]) -> Vec<Need> {
     types.iter().chain([&told::SOURCE]).map(|name| Need::Name((*name).to_owned())).collect()
 }

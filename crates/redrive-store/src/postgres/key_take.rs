@@ -19,9 +19,7 @@ use super::texts::{sql, storable};
 use super::tx::{Clock, Tx};
 use crate::id::JobId;
 use crate::idempotency::record::{self, Cells, Found};
-use crate::idempotency::{
-    Claimed, Finish, KeyClaim, KeyHold, KeyState, Meeting, Standing, StoredResponse,
-};
+use crate::idempotency::{Claimed, Finish, KeyClaim, KeyHold, KeyState, Meeting, Standing, StoredResponse};
 use crate::seal::{Cell, Seals};
 use crate::time::{Timestamp, whole_millis};
 use crate::told::{self, KeyOf};
@@ -64,7 +62,8 @@ impl Word {
 
 /// What must have a number before the transaction begins.
 pub(super) fn needs(takes: &[TakeCall], words: &[WordCall]) -> Vec<Need> {
-    let tells = |call: &WordCall| matches!(call.ask.wish, Wish::GiveUp { .. } | Wish::Release { why: Some(_) });
+    let tells =
+        |call: &WordCall| matches!(call.ask.wish, Wish::GiveUp { .. } | Wish::Release { why: Some(_) });
     if takes.iter().all(|call| call.ask.found.is_none()) && !words.iter().any(tells) {
         return Vec::new();
     }
@@ -321,7 +320,9 @@ fn meet(
             found.standing.leased_until = until.map(|until| tx.by_callers_clock(until, callers_now));
             return Ok(found.claimed(meeting, &tx.seals)?);
         }
-        Meeting::TakesAsNew | Meeting::TakesAgain | Meeting::Lapses { .. } if record.changed => return Ok(None),
+        Meeting::TakesAsNew | Meeting::TakesAgain | Meeting::Lapses { .. } if record.changed => {
+            return Ok(None);
+        }
         Meeting::TakesAsNew | Meeting::TakesAgain => {}
         Meeting::Lapses { takes } => {
             tell_unknown(tx, now, record.of(), told::FELL_SILENT)?;
