@@ -37,7 +37,9 @@ impl Place {
             }
             Place::Postgres { url, schema } => {
                 let schema = Some(schema.clone());
-                let options = PostgresOptions { create: true, schema, ..Default::default() };
+                // Time passes when a test says so.
+                let options =
+                    PostgresOptions { create: true, schema, caller_clock: true, ..Default::default() };
                 Arc::new(Postgres::open(url, options).await.unwrap())
             }
         }
