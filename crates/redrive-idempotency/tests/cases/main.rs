@@ -4,6 +4,8 @@
 
 mod app;
 mod front;
+#[path = "../shared/place.rs"]
+mod place;
 mod world;
 
 mod alike;
