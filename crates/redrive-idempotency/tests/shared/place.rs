@@ -5,6 +5,7 @@ use std::sync::Arc;
 use redrive_store::{Postgres, PostgresOptions, Sqlite, SqliteOptions, Store};
 
 /// Where a store is; more than one may open it.
+#[derive(Debug)]
 pub(crate) enum Place {
     Sqlite(tempfile::TempDir),
     Postgres { url: String, schema: String },
