@@ -108,7 +108,7 @@ async fn engine(place: &Place, clock: &Arc<ManualClock>) -> Engine {
 }
 
 fn client() -> Client {
-    Client::builder().timeout(Duration::from_secs(60)).build().unwrap()
+    Client::builder().timeout(Duration::from_mins(1)).build().unwrap()
 }
 
 /// A request in the making.

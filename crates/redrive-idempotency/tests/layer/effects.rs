@@ -75,9 +75,9 @@ impl Effects {
                     let answer = idem.complete_in(&transaction, answer)?;
                     before();
                     if commit {
-                        transaction.commit().unwrap()
+                        transaction.commit().unwrap();
                     } else {
-                        transaction.rollback().unwrap()
+                        transaction.rollback().unwrap();
                     }
                     Ok(answer)
                 };
@@ -91,9 +91,9 @@ impl Effects {
                 let answer = idem.complete_in_postgres(&transaction, answer).await?;
                 tokio::task::spawn_blocking(before).await.unwrap();
                 if commit {
-                    transaction.commit().await.unwrap()
+                    transaction.commit().await.unwrap();
                 } else {
-                    transaction.rollback().await.unwrap()
+                    transaction.rollback().await.unwrap();
                 }
                 Ok(answer)
             }
@@ -132,7 +132,7 @@ async fn handle(State(effects): State<Effects>, idem: Idem, headers: HeaderMap) 
         move || {
             if holds {
                 std::fs::write(marker.unwrap(), "open").unwrap();
-                std::thread::sleep(Duration::from_secs(600));
+                std::thread::sleep(Duration::from_mins(10));
             }
         }
     };

@@ -53,7 +53,7 @@ fn answer(body: &str) -> StoredResponse {
 /// R-I4: a handler that runs much longer than its lease keeps its key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_handler_keeps_its_key() {
-    let place = Place::sqlite().unwrap();
+    let place = Place::sqlite();
     let engine = Engine::builder(place.open().await).build().unwrap();
     let guard = Guard::new(&engine, guarded(|rules| rules.hold_for = Duration::from_millis(600)));
     let held = held(&guard, "a").await;

@@ -21,7 +21,7 @@ pub(crate) async fn engine(place: &Place) -> (Engine, Arc<ManualClock>) {
 
 /// An engine on a file, and the folder in which it is.
 pub(crate) async fn on_sqlite() -> (Engine, Arc<ManualClock>, Place) {
-    let place = Place::sqlite().unwrap();
+    let place = Place::sqlite();
     let (engine, clock) = engine(&place).await;
     (engine, clock, place)
 }

@@ -12,8 +12,8 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    pub(crate) fn sqlite() -> Option<Place> {
-        Some(Place::Sqlite(tempfile::tempdir().unwrap()))
+    pub(crate) fn sqlite() -> Place {
+        Place::Sqlite(tempfile::tempdir().unwrap())
     }
 
     pub(crate) fn postgres() -> Option<Place> {
