@@ -5,6 +5,8 @@
 
 mod extract;
 mod guard;
+#[cfg(doctest)]
+mod guides;
 mod key;
 mod layer;
 mod problem;
