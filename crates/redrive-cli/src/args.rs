@@ -11,6 +11,7 @@ mod look;
 mod looking;
 mod operate;
 mod policy_flags;
+mod proxy;
 mod redrive;
 mod review;
 mod simulate;
@@ -41,6 +42,7 @@ pub(crate) use operate::{
     QueueCommand,
 };
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
+pub(crate) use proxy::ProxyArgs;
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use review::ReviewArgs;
 pub(crate) use simulate::SimulateArgs;
@@ -228,6 +230,7 @@ pub(crate) enum StoredCommand {
         #[command(subcommand)]
         command: Option<IdempotencyCommand>,
     },
+    Proxy(ProxyArgs),
 }
 
 #[derive(Debug, clap::Args)]
