@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, Method, Response, Uri};
 use redrive::engine::Engine;
 use redrive_policy::Lang;
 use redrive_policy::idempotency::{Guarded, InFlight, OnUnknown, Principal, Rules};
-use redrive_store::{Claimed, KeyClaim, KeyHold};
+use redrive_store::{Claimed, KeyClaim, KeyHold, StoreError};
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -96,6 +96,11 @@ impl Asked {
         &self.principal
     }
 
+    /// Its method and path, for people.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
     /// The language of its caller.
     pub fn lang(&self) -> Lang {
         self.lang
@@ -130,6 +135,20 @@ impl Guard {
         &self.0.engine
     }
 
+    /// What it guards.
+    pub fn guarded(&self) -> &Guarded {
+        &self.0.guarded
+    }
+
+    /// Waits until nothing is run any more, and writes down what was counted. For the end of a service, after its last connection: a
+    /// request whose client went away may still be running.
+    pub async fn drain(&self) -> Result<(), StoreError> {
+        while self.held() > 0 {
+            tokio::time::sleep(FIRST_LOOK).await;
+        }
+        self.write_counts().await
+    }
+
     /// Looks at the head of a request. Asks no store.
     pub fn look(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Looked {
         let wanted = self.0.guarded.position(method.as_str(), uri.path());
@@ -151,13 +170,19 @@ impl Guard {
         }
         frame(&mut head, uri.path().as_bytes());
         frame_some(&mut head, uri.query().map(str::as_bytes));
-        frame_some(&mut head, headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes));
+        for value in headers.get_all(CONTENT_TYPE) {
+            frame_some(&mut head, Some(value.as_bytes()));
+        }
+        frame_some(&mut head, None);
         let path: String = uri.path().chars().take(MAX_ENDPOINT_CHARS).collect();
         let endpoint = format!("{method} {path}");
         Looked::Guarded(Asked { rules: Arc::clone(rules), principal, key, endpoint, lang, head })
     }
 
     /// Takes the key for a request whose body is known by now, or answers it.
+    ///
+    /// To be awaited to its end, so in a task that no client's going away ends: dropped half-way, it may have taken a key that nobody
+    /// holds, and whose outcome then counts as unknown although nothing was run.
     pub async fn enter(&self, asked: &Asked, body: &[u8]) -> Entered {
         let mut hash = asked.head.clone();
         frame(&mut hash, body);

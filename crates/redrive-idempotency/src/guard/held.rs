@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redrive_policy::idempotency::{Keep, Rules};
-use redrive_store::{Finish, KeyHold, StoreError, StoredResponse};
+use redrive_store::{Finish, KeyHold, StoreError, StoredResponse, Timestamp};
 
 use super::count::Counted;
 use super::{Asked, Guard};
@@ -76,11 +76,26 @@ impl Held {
         self.end(End::GivenUp(why.into())).await
     }
 
-    async fn end(mut self, end: End) -> Result<Finish, StoreError> {
+    /// Its record was completed in a transaction of the handler's, and that was committed: there is nothing more to write.
+    pub(crate) fn settled(mut self) {
+        self.is_over();
+    }
+
+    /// What the engine's clock shows.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.guard.0.engine.now()
+    }
+
+    fn is_over(&mut self) {
         self.over = true;
-        let ended = write(&self.guard, &self.asked, self.hold, end).await;
         self.guard.no_longer_renew(self.hold);
         self.guard.bell(&self.asked.principal, self.asked.key.as_str()).notify_waiters();
+    }
+
+    async fn end(mut self, end: End) -> Result<Finish, StoreError> {
+        // Not over before it is written: whoever is dropped in between gives up, which changes nothing that was completed.
+        let ended = write(&self.guard, &self.asked, self.hold, end).await;
+        self.is_over();
         match &ended {
             Ok(Finish::Done) => {}
             Ok(Finish::Lost) => {
