@@ -30,10 +30,8 @@ pub(super) fn run(args: &ProxyArgs, stage: &mut Stage<'_>) -> Result<Exit, Troub
     let what = what(guarded.as_ref(), stage.settings.lang);
     let guarded = guarded.unwrap_or_else(Guarded::whatever_carries_a_key);
     let listen = args.listen.clone().or_else(|| config.proxy.listen.clone());
-    let addresses = Addresses {
-        listen: listen.unwrap_or_else(|| DEFAULT_LISTEN.to_owned()),
-        admin: args.admin.clone(),
-    };
+    let addresses =
+        Addresses { listen: listen.unwrap_or_else(|| DEFAULT_LISTEN.to_owned()), admin: args.admin.clone() };
     let opened = opened::to_write(stage)?;
     let engine = opened.engine(&config, stage)?;
     let guard = Guard::new(&engine, guarded);
@@ -50,11 +48,7 @@ struct Addresses {
 }
 
 /// What holds: flags, then the configuration, then what is usual.
-fn options(
-    args: &ProxyArgs,
-    settings: &ProxySettings,
-    stage: &Stage<'_>,
-) -> Result<ProxyOptions, Trouble> {
+fn options(args: &ProxyArgs, settings: &ProxySettings, stage: &Stage<'_>) -> Result<ProxyOptions, Trouble> {
     let Some(url) = args.upstream.clone().or_else(|| settings.upstream.clone()) else {
         return Err(Trouble::Proxy(ProxyTrouble::NoUpstream));
     };
@@ -67,7 +61,10 @@ fn options(
     let most = args.max_connections.or(settings.max_connections.map(u64::from));
     Ok(ProxyOptions {
         policy: policy.name.clone(),
-        upstream_timeout: args.upstream_timeout.or(settings.upstream_timeout).unwrap_or(usual.upstream_timeout),
+        upstream_timeout: args
+            .upstream_timeout
+            .or(settings.upstream_timeout)
+            .unwrap_or(usual.upstream_timeout),
         client_timeout: args.client_timeout.or(settings.client_timeout).unwrap_or(usual.client_timeout),
         drain_for: args.drain_for.or(settings.drain_for).unwrap_or(usual.drain_for),
         max_connections: most
@@ -150,8 +147,7 @@ async fn bound(address: &str) -> Result<(TcpListener, SocketAddr), Trouble> {
     if !has_port {
         return Err(Trouble::Proxy(ProxyTrouble::BadAddress { address: address.to_owned() }));
     }
-    let cannot =
-        |source| Trouble::Proxy(ProxyTrouble::Listen { address: address.to_owned(), source });
+    let cannot = |source| Trouble::Proxy(ProxyTrouble::Listen { address: address.to_owned(), source });
     let listener = TcpListener::bind(address).await.map_err(cannot)?;
     let at = listener.local_addr().map_err(cannot)?;
     Ok((listener, at))

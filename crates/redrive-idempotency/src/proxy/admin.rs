@@ -38,7 +38,9 @@ impl Shared {
     ) -> Response<Bytes> {
         let (told, is_near) = match door {
             Door::Admin => (true, true),
-            Door::Clients { peer, told_elsewhere } => (!told_elsewhere, peer.ip().to_canonical().is_loopback()),
+            Door::Clients { peer, told_elsewhere } => {
+                (!told_elsewhere, peer.ip().to_canonical().is_loopback())
+            }
         };
         let name = path.strip_prefix(RESERVED).filter(|_| told);
         let is_there = matches!(name, Some("livez" | "readyz")) || (name == Some("metrics") && is_near);

@@ -129,7 +129,10 @@ impl Shared {
         let word = word.and_then(|word| {
             let named = word.to_str().ok().and_then(|word| Keep::named(&word.trim().to_ascii_lowercase()));
             if named.is_none() {
-                tracing::warn!(?word, "a service says with Redrive-Idempotency what nobody knows; its status counts");
+                tracing::warn!(
+                    ?word,
+                    "a service says with Redrive-Idempotency what nobody knows; its status counts"
+                );
             }
             named
         });
@@ -172,9 +175,7 @@ impl Shared {
                 let response = kept(held.rules(), parts.status, &parts.headers, body);
                 held.complete(response).await
             }
-            Keep::Release if !in_doubt => {
-                held.release(parts.status.is_server_error().then_some(why)).await
-            }
+            Keep::Release if !in_doubt => held.release(parts.status.is_server_error().then_some(why)).await,
             Keep::Release | Keep::Unknown => {
                 self.tell_unknown(&held, &why);
                 held.give_up(why).await
@@ -253,7 +254,8 @@ fn worth_another(held: &Held, tried: &Result<Answered, Trouble>) -> Option<Evide
                 Gathered::Whole(body, _) => body,
                 Gathered::GoesOn { front, .. } => front,
             };
-            (is_failure && may).then(|| Evidence::of(&HttpFailure::new(status, &answered.parts.headers, front)))
+            (is_failure && may)
+                .then(|| Evidence::of(&HttpFailure::new(status, &answered.parts.headers, front)))
         }
     }
 }

@@ -112,7 +112,10 @@ impl Shared {
 }
 
 /// An answer as the client gets it. When both sides want it, bytes pass from then on whatever they mean.
-fn passed_back(mut answer: Response<Incoming>, tunnel: Option<(OnUpgrade, &Arc<Live>)>) -> Response<Incoming> {
+fn passed_back(
+    mut answer: Response<Incoming>,
+    tunnel: Option<(OnUpgrade, &Arc<Live>)>,
+) -> Response<Incoming> {
     let theirs = hyper::upgrade::on(&mut answer);
     let protocol = hops::upgrade_of(answer.headers());
     hops::end_here(answer.headers_mut());

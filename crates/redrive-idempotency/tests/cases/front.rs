@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use axum::Router;
 use redrive::engine::{Engine, Shutdown};
 use redrive_idempotency::proxy::{Proxy, ProxyOptions};
-use redrive_idempotency::{Guard, IdempotencyLayer};
 use redrive_idempotency::rules::Guarded;
+use redrive_idempotency::{Guard, IdempotencyLayer};
 
 /// Something that guards an app and serves it on a socket, until it is dropped.
 pub(crate) trait Front: 'static {
