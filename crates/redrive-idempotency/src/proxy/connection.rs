@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING};
-use http::{HeaderMap, Method, Request, Response, Uri, Version};
+use http::header::{HOST, HeaderValue};
+use http::{Method, Request, Response, Uri, Version};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
@@ -102,11 +102,7 @@ async fn answer(shared: Arc<Shared>, door: Door, mut request: Request<Incoming>)
 
 /// Makes a request one to an origin server, which the service is: its target in origin form, and one host.
 fn as_origin<B>(request: &mut Request<B>, usual: &str) -> Result<(), Refusal> {
-    let headers = request.headers();
-    if headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH) {
-        return Err(Refusal::Length);
-    }
-    let hosts = headers.get_all(HOST).iter().count();
+    let hosts = request.headers().get_all(HOST).iter().count();
     if hosts > 1 || (hosts == 0 && request.version() >= Version::HTTP_11) {
         return Err(Refusal::Host);
     }
@@ -127,11 +123,7 @@ fn as_origin<B>(request: &mut Request<B>, usual: &str) -> Result<(), Refusal> {
             parts.path_and_query = target;
             *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Refusal::Host)?;
         }
-        set(request.headers_mut(), host);
+        request.headers_mut().insert(HOST, host);
     }
     Ok(())
-}
-
-fn set(headers: &mut HeaderMap, host: HeaderValue) {
-    headers.insert(HOST, host);
 }
