@@ -254,7 +254,8 @@ async fn a_stream_under_a_key_reaches_its_client_as_it_comes() {
 async fn a_guarded_request_is_read_whole_before_it_counts() {
     let (service, heard) = after(vec![]).await;
     let proxy =
-        Running::with(service.address, |_, options| options.client_timeout = Duration::from_millis(300)).await;
+        Running::with(service.address, |_, options| options.client_timeout = Duration::from_millis(300))
+            .await;
     let mut talk = proxy.talk().await;
     talk.say("POST /do HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 9\r\n\r\nslow").await;
     is_problem(&talk.all().await, 400, "idempotency-request-broken");

@@ -69,8 +69,7 @@ async fn answers_without_a_body_have_none() {
     ] {
         let service = Service::saying(answer).await;
         let proxy = Running::before(service.address).await;
-        let heard =
-            proxy.ask(format!("{method} / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")).await;
+        let heard = proxy.ask(format!("{method} / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")).await;
         let (head, body) = heard.split_once("\r\n\r\n").unwrap();
         assert_eq!((line(head), body), (status, ""), "{method}");
         if method == "HEAD" {
@@ -88,7 +87,8 @@ async fn bodies_stream_both_ways_with_their_trailers() {
         talk.hear("\r\n\r\n").await;
         // The answer begins before the request has ended.
         talk.hear("one\r\n").await;
-        talk.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n5\r\nfirst\r\n").await;
+        talk.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n5\r\nfirst\r\n")
+            .await;
         let rest = talk.hear("0\r\nx-check: 7\r\n\r\n").await;
         assert!(rest.starts_with("3\r\ntwo\r\n"), "{rest}");
         talk.say("6\r\nsecond\r\n0\r\nX-Sum: 42\r\n\r\n").await;
@@ -174,7 +174,8 @@ async fn a_client_that_asks_first_waits_for_the_service() {
             talk.hear("body").await;
             talk.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
         } else {
-            talk.say("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await;
+            talk.say("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                .await;
         }
     })
     .await;
@@ -197,16 +198,23 @@ async fn another_protocol_is_tunnelled() {
     let service = Service::start(|mut talk, _| async move {
         let head = talk.hear("\r\n\r\n").await.to_lowercase();
         assert!(head.contains("upgrade: websocket") && head.contains("connection: upgrade"), "{head}");
-        talk.say("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nhello").await;
+        talk.say(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nhello",
+        )
+        .await;
         talk.hear("ping").await;
         talk.say("pong").await;
     })
     .await;
     let proxy = Running::before(service.address).await;
     let mut talk = proxy.talk().await;
-    talk.say("GET /ws HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n").await;
+    talk.say("GET /ws HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n")
+        .await;
     let head = talk.hear("\r\n\r\n").await;
-    assert!(head.starts_with("HTTP/1.1 101 ") && head.to_lowercase().contains("upgrade: websocket"), "{head}");
+    assert!(
+        head.starts_with("HTTP/1.1 101 ") && head.to_lowercase().contains("upgrade: websocket"),
+        "{head}"
+    );
     talk.hear("hello").await;
     talk.say("ping").await;
     assert_eq!(talk.all().await, "pong");
@@ -217,7 +225,10 @@ async fn another_protocol_is_tunnelled() {
 async fn the_older_protocol_is_spoken_on_both_sides() {
     let service = Service::start(|mut talk, _| async move {
         let (head, _) = talk.request().await;
-        assert!(head.starts_with("GET /old HTTP/1.1\r\n") && head.to_lowercase().contains("\r\nhost: "), "{head}");
+        assert!(
+            head.starts_with("GET /old HTTP/1.1\r\n") && head.to_lowercase().contains("\r\nhost: "),
+            "{head}"
+        );
         talk.say("HTTP/1.0 200 Fine\r\nX: y\r\n\r\nall of it").await;
     })
     .await;
@@ -233,9 +244,8 @@ async fn the_older_protocol_is_spoken_on_both_sides() {
 async fn an_absolute_target_becomes_a_path() {
     let service = echo().await;
     let proxy = Running::before(service.address).await;
-    let heard = proxy
-        .ask("GET http://user@other:99/p?q HTTP/1.1\r\nHost: lies\r\nConnection: close\r\n\r\n")
-        .await;
+    let heard =
+        proxy.ask("GET http://user@other:99/p?q HTTP/1.1\r\nHost: lies\r\nConnection: close\r\n\r\n").await;
     assert!(heard.contains("GET /p?q HTTP/1.1\r\nHost: other:99\r\n"), "{heard}");
 }
 
@@ -290,7 +300,8 @@ async fn two_lengths_never_become_two_requests() {
 async fn heads_are_bounded_in_length_and_time() {
     let service = echo().await;
     let proxy =
-        Running::with(service.address, |_, options| options.client_timeout = Duration::from_millis(300)).await;
+        Running::with(service.address, |_, options| options.client_timeout = Duration::from_millis(300))
+            .await;
     let long = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(100_000));
     let many: String = (0..300).map(|n| format!("X-{n}: 1\r\n")).collect();
     for head in [long, format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n")] {
@@ -320,7 +331,8 @@ async fn a_body_that_stops_is_not_waited_for() {
     })
     .await;
     let proxy =
-        Running::with(service.address, |_, options| options.client_timeout = Duration::from_millis(300)).await;
+        Running::with(service.address, |_, options| options.client_timeout = Duration::from_millis(300))
+            .await;
     let mut talk = proxy.talk().await;
     talk.say("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc").await;
     timeout(PATIENCE, heard).await.expect("the service is held").unwrap();
@@ -366,7 +378,8 @@ async fn what_is_not_guarded_is_never_sent_twice() {
 
     let silent = Service::start(|mut talk, _| async move { drop(talk.all().await) }).await;
     let proxy =
-        Running::with(silent.address, |_, options| options.upstream_timeout = Duration::from_millis(200)).await;
+        Running::with(silent.address, |_, options| options.upstream_timeout = Duration::from_millis(200))
+            .await;
     is_problem(&proxy.ask(get).await, 504, "upstream-timeout");
     assert_eq!(silent.count(), 1);
 

@@ -140,7 +140,8 @@ impl Talk {
     /// Whether nothing comes for a while.
     pub(crate) async fn is_silent(&mut self) -> bool {
         let mut byte = [0];
-        self.rest.is_empty() && timeout(Duration::from_millis(200), self.stream.peek(&mut byte)).await.is_err()
+        self.rest.is_empty()
+            && timeout(Duration::from_millis(200), self.stream.peek(&mut byte)).await.is_err()
     }
 }
 
