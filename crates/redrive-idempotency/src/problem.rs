@@ -88,8 +88,6 @@ pub enum Refusal {
     Connect,
     /// It says no host, or more than one.
     Host,
-    /// It says its length in two ways.
-    Length,
     /// There is nothing under this reserved path.
     Reserved,
 }
@@ -99,7 +97,6 @@ impl Refusal {
         match self {
             Refusal::Connect => "connect",
             Refusal::Host => "host",
-            Refusal::Length => "length",
             Refusal::Reserved => "reserved",
         }
     }
@@ -142,7 +139,7 @@ impl Problem {
             Problem::UpstreamUnreachable | Problem::UpstreamLost(_) => StatusCode::BAD_GATEWAY,
             Problem::UpstreamTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
             Problem::ProxyRefused(Refusal::Connect) => StatusCode::NOT_IMPLEMENTED,
-            Problem::ProxyRefused(Refusal::Host | Refusal::Length) => StatusCode::BAD_REQUEST,
+            Problem::ProxyRefused(Refusal::Host) => StatusCode::BAD_REQUEST,
             Problem::ProxyRefused(Refusal::Reserved) => StatusCode::NOT_FOUND,
         }
     }

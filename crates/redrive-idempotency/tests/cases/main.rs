@@ -95,3 +95,7 @@ macro_rules! over {
 
 over!(layer_sqlite, crate::front::Layer, Some(crate::place::Place::sqlite()));
 over!(layer_postgres, crate::front::Layer, crate::place::Place::postgres());
+over!(layer_sqlite, crate::front::Layer, sqlite);
+over!(layer_postgres, crate::front::Layer, postgres);
+over!(proxy_sqlite, crate::front::BehindProxy, sqlite);
+over!(proxy_postgres, crate::front::BehindProxy, postgres);
