@@ -307,15 +307,15 @@ async fn no_secret_is_told() {
     let place = Place::sqlite();
     let engine = place.engine().await;
     let far = Far::there(|_, _| (StatusCode::BAD_REQUEST, "no such token: hunter2-hunter2").into_response());
-    let told = Arc::new(Mutex::new(String::new()));
+    let told = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&told);
-    let outbox = outbox(&engine).observe(move |report| seen.lock().unwrap().push_str(&format!("{report:?}")));
+    let outbox = outbox(&engine).observe(move |report| seen.lock().unwrap().push(format!("{report:?}")));
     let url = format!("http://ada:hunter2-hunter2@{}/a?token=hunter2-hunter2", far.address);
     let call = Call::post(url).header("Authorization", "Bearer hunter2-hunter2").body("1");
     let queued = outbox.add(call).await.unwrap();
     assert_eq!(outbox.flush().await.unwrap().failed, 1);
-    let told =
-        told.lock().unwrap().clone() + &format!("{queued:?}") + &item(&outbox, queued.id).await.last.unwrap();
+    let last = item(&outbox, queued.id).await.last.unwrap();
+    let told = format!("{:?} {queued:?} {last}", told.lock().unwrap());
     assert!(told.contains("HTTP 400") && !told.contains("hunter2"), "{told}");
 }
 
