@@ -7,6 +7,7 @@
 mod backup;
 mod batch;
 mod check;
+mod complete_in;
 #[cfg(feature = "sqlite")]
 mod copy;
 mod dead_letter;
@@ -22,6 +23,9 @@ mod housekeeping;
 mod idempotency;
 mod insist;
 mod job;
+mod key_look;
+mod key_rows;
+mod key_take;
 mod leasable;
 mod lease;
 mod letter_group;
@@ -59,6 +63,7 @@ pub use enqueue_in::enqueue_in;
 use std::time::Duration;
 
 use crate::error::StoreError;
+use crate::idempotency::{Finish, KeyHold, StoredResponse};
 use crate::job::{Enqueued, NewJob};
 use crate::seal::{Keeper, KeyRing};
 use crate::time::Timestamp;
@@ -152,6 +157,40 @@ impl Postgres {
         jobs: &[NewJob],
     ) -> Result<Vec<Enqueued>, StoreError> {
         enqueue_in::enqueue_with(&self.keeper, transaction, self.address.schema(), now, jobs).await
+    }
+
+    /// Completes a key inside the caller's own transaction on the database that the store is in: what the request did there and that
+    /// it was answered are there together, or neither is. `now` is the caller's clock, by which the database's own decides.
+    ///
+    /// [`Finish::Lost`] means that another holder has the key, that it was reset, or that it is completed already, perhaps by this very
+    /// transaction, run before, whose commit was not heard of: nothing was written, and the caller must roll back. The record is the transaction's until its end, and whoever wants it waits for that.
+    ///
+    /// ```no_run
+    /// # async fn example(store: &redrive_store::Postgres, client: &mut tokio_postgres::Client, hold: redrive_store::KeyHold)
+    /// #     -> Result<(), Box<dyn std::error::Error>> {
+    /// use redrive_store::{Finish, StoredResponse, Timestamp};
+    ///
+    /// let transaction = client.transaction().await?;
+    /// transaction.execute("INSERT INTO orders VALUES (7)", &[]).await?;
+    /// let now = Timestamp::from_system(std::time::SystemTime::now());
+    /// let response = StoredResponse { status: 201, body: Some(b"7".to_vec()), ..StoredResponse::default() };
+    /// let day = std::time::Duration::from_secs(86_400);
+    /// match store.complete_key_in(&transaction, now, hold, &response, day).await? {
+    ///     Finish::Done => transaction.commit().await?,
+    ///     Finish::Lost => transaction.rollback().await?,
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn complete_key_in(
+        &self,
+        transaction: &tokio_postgres::Transaction<'_>,
+        now: Timestamp,
+        hold: KeyHold,
+        response: &StoredResponse,
+        keep_for: Duration,
+    ) -> Result<Finish, StoreError> {
+        let guest = enqueue_in::Guest { transaction, schema: self.address.schema() };
+        complete_in::complete(&self.keeper, &guest, self.time(now), hold, response, keep_for).await
     }
 
     /// The schema that this redrive writes.

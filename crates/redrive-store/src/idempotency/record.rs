@@ -79,8 +79,9 @@ fn read_head(record: i64, cell: &[u8]) -> Result<Head, StoreError> {
     serde_json::from_slice(cell).map_err(|_| damaged(record))
 }
 
+/// One answer that cannot be read is that record's trouble, and not the store's.
 fn damaged(record: i64) -> StoreError {
-    Trouble::Corrupt(format!("the answer of key record {record} cannot be read")).into()
+    Trouble::Unsealable { cell: Cell::KeyHeaders.name(), row: record }.into()
 }
 
 impl Head {
@@ -173,11 +174,27 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// The record, without its answer.
-    pub(crate) fn into_record(self, seals: &Seals) -> Result<KeyRecord, StoreError> {
-        let id = self.id;
-        let head = self.head.map(|head| read_head(id, &seals.open_bytes(Cell::KeyHeaders, id, head)?));
-        Ok(KeyRecord {
-            id,
+    pub(crate) fn into_record(mut self, seals: &Seals) -> Result<KeyRecord, StoreError> {
+        let (id, head) = (self.id, self.head.take());
+        let head = head.map(|head| read_head(id, &seals.open_bytes(Cell::KeyHeaders, id, head)?));
+        let response_bytes = head.transpose()?.and_then(|head| head.bytes);
+        Ok(self.sized(response_bytes))
+    }
+
+    /// The record that is to be forgotten. That its answer cannot be read must not keep it there.
+    pub(crate) fn into_forgotten(mut self, seals: &Seals) -> KeyRecord {
+        let (id, head) = (self.id, self.head.take());
+        let open = |head| read_head(id, &seals.open_bytes(Cell::KeyHeaders, id, head)?);
+        let head = head.map(open).and_then(|head| {
+            head.inspect_err(|error| tracing::warn!(%error, "a key is forgotten whose answer cannot be read"))
+                .ok()
+        });
+        self.sized(head.and_then(|head| head.bytes))
+    }
+
+    fn sized(self, response_bytes: Option<u64>) -> KeyRecord {
+        KeyRecord {
+            id: self.id,
             principal: self.principal,
             key: self.key,
             endpoint: self.endpoint,
@@ -188,9 +205,9 @@ impl Stored {
             ended_at: self.ended_at.map(Timestamp::from_millis),
             expires_at: self.expires_at.map(Timestamp::from_millis),
             response_status: self.status.and_then(|status| u16::try_from(status).ok()),
-            response_bytes: head.transpose()?.and_then(|head| head.bytes),
+            response_bytes,
             job: self.job.map(JobId),
-        })
+        }
     }
 }
 

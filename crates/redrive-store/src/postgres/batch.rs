@@ -13,6 +13,7 @@ use futures_util::future::{join_all, try_join};
 use redrive_policy::Cause;
 
 use super::fault::Fault;
+use super::key_rows::KeyWrites;
 use super::line::{Arg, Line, Typed, args};
 use super::memory::Memory;
 use super::texts::{sql, storable};
@@ -32,7 +33,7 @@ macro_rules! table {
         pub(super) struct $row { $(pub(super) $field: $type),* }
 
         #[derive(Debug, Default)]
-        pub(super) struct $columns { $($field: Vec<$type>),* }
+        pub(super) struct $columns { $(pub(super) $field: Vec<$type>),* }
 
         impl $columns {
             pub(super) fn push(&mut self, row: $row) {
@@ -45,6 +46,8 @@ macro_rules! table {
         }
     };
 }
+
+pub(super) use table;
 
 table! {
     /// A new job.
@@ -182,6 +185,8 @@ pub(super) struct Batch {
     reports_gone: Vec<i64>,
     versions_gone: Vec<i64>,
     strangers: Vec<i64>,
+    /// What is written about idempotency keys.
+    pub(super) keys: KeyWrites,
     /// How groups of letters change.
     pub(super) groups: GroupChanges,
     /// What is counted for the hours.
@@ -219,6 +224,7 @@ impl Batch {
             reports_gone: Vec::new(),
             versions_gone: Vec::new(),
             strangers: Vec::new(),
+            keys: KeyWrites::default(),
             groups: GroupChanges::default(),
             tally: Tally::default(),
             lanes: Vec::new(),
@@ -232,6 +238,16 @@ impl Batch {
     /// Whether every event of this transaction comes after that one.
     pub(super) fn is_after(&self, event: i64) -> bool {
         event < self.first_event
+    }
+
+    /// The first of this transaction's numbers.
+    pub(super) fn first_event(&self) -> i64 {
+        self.first_event
+    }
+
+    /// The first numbers are given to something else, which is done before anything else takes one.
+    pub(super) fn give_away(&mut self, count: usize) {
+        self.taken += i64::try_from(count).unwrap_or(i64::MAX);
     }
 
     /// A number of its own from this transaction's.
@@ -523,7 +539,7 @@ impl Batch {
         .map(|gone| vec![gone.arg()]);
         let strangers = args![self.strangers].to_vec();
         // In an order in which what is deleted has been read, and what refers to others comes after them.
-        let statements: Vec<(&'static str, bool, Vec<Arg<'_>>)> = vec![
+        let mut statements: Vec<(&'static str, bool, Vec<Arg<'_>>)> = vec![
             (sql!("worker_stranger"), self.strangers.is_empty(), strangers),
             (sql!("lease_delete"), self.leases_gone.is_empty(), gone[0].clone()),
             (sql!("job_insert"), self.jobs.id.is_empty(), self.jobs.args()),
@@ -546,6 +562,7 @@ impl Batch {
             (sql!("group_delta_insert"), group_deltas.fingerprint.is_empty(), group_deltas.args()),
             (sql!("delta_insert"), deltas.letters.is_empty(), deltas.args()),
         ];
+        statements.extend(self.keys.statements());
         let writes = statements
             .iter()
             .filter(|(_, is_empty, _)| !is_empty)

@@ -30,6 +30,8 @@ const INVARIANTS: &[(&str, &str)] = &[
     ("a letter is whole", sql!("check_letter_parts")),
     ("what was mended belongs to something", sql!("check_mended")),
     ("tasks count their subtasks", sql!("check_tasks")),
+    ("a key is held, answered or unknown", sql!("check_idempotency")),
+    ("an item of the outbox waits, was sent or failed", sql!("check_outbox")),
     ("sequences are ahead of everything", sql!("check_sequences")),
 ];
 /// The most that is told about one invariant.

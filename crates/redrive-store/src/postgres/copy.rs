@@ -30,7 +30,7 @@ const FEWEST: usize = 4;
 const MANY: usize = 2_000;
 
 /// What every transaction writes to.
-const GUARDED: &[&str] = &["delta", "operation"];
+const GUARDED: &[&str] = &["delta", "operation", "idempotency_keys"];
 
 pub(crate) struct PostgresEnd {
     address: Address,
@@ -144,7 +144,7 @@ enum Array {
     Ints(Vec<Option<i64>>),
     Truths(Vec<bool>),
     Texts(Vec<Option<String>>),
-    Bytes(Vec<Vec<u8>>),
+    Bytes(Vec<Option<Vec<u8>>>),
 }
 
 impl Array {
@@ -167,7 +167,8 @@ impl Array {
             }
             (Array::Texts(values), Value::Text(text)) => values.push(Some(storable(&text))),
             (Array::Texts(values), Value::Null) => values.push(None),
-            (Array::Bytes(values), Value::Bytes(bytes)) => values.push(bytes),
+            (Array::Bytes(values), Value::Bytes(bytes)) => values.push(Some(bytes)),
+            (Array::Bytes(values), Value::Null) => values.push(None),
             _ => return Err(Trouble::Corrupt(format!("{} holds something else", column.name)).into()),
         }
         Ok(())
@@ -304,7 +305,7 @@ impl End for PostgresEnd {
         self.say(&format!("DECLARE copied NO SCROLL CURSOR FOR {from}"))?;
         let is_large = table.columns.iter().any(|column| column.kind == Kind::Bytes) || table.name == "event";
         let most = match table.name {
-            "task" | "task_plan" => FEWEST,
+            "task" | "task_plan" | "idempotency_keys" | "outbox" => FEWEST,
             _ if is_large => FEW,
             _ => MANY,
         };

@@ -15,6 +15,7 @@ use tokio::task::LocalSet;
 
 use super::fault::Fault;
 use super::group::{Committed, Group};
+use super::key_look::LookCall;
 use super::line::{args, column};
 use super::memory::{EVENT_TYPES, Memory, Need, learn, learn_lanes};
 use super::migrate;
@@ -44,6 +45,7 @@ const WRITERS: usize = 2;
 
 pub(super) enum Message {
     Hot(Op),
+    Look(LookCall),
     Verb(Box<dyn AnyVerb>),
     Ask(Box<dyn AnyQuestion>),
     Pause(Duration, oneshot::Sender<()>),
@@ -135,6 +137,17 @@ impl Handle {
         }
     }
 
+    /// Hands a look at a key over. When that cannot be done, it is answered at once.
+    pub(super) fn look(&self, call: LookCall) {
+        if self.waiting.fetch_add(1, Ordering::Relaxed) >= MAX_WAITING {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            call.answer(Err(Trouble::Overloaded.into()));
+            return;
+        }
+        // Unsent, it is dropped, and its caller hears that the store is closed.
+        drop(self.sender.send(Message::Look(call)));
+    }
+
     pub(super) fn verb(&self, verb: Box<dyn AnyVerb>) {
         // Unsent, it is dropped, and its caller hears that the store is closed.
         drop(self.sender.send(Message::Verb(verb)));
@@ -184,6 +197,7 @@ pub(super) struct Room {
     pub(super) doubts: Cell<bool>,
     pub(super) store_id: i64,
     hot: RefCell<VecDeque<Op>>,
+    looks: RefCell<VecDeque<LookCall>>,
     pub(super) parked: RefCell<Vec<LeaseCall>>,
     /// Lanes in which nothing was due when we looked, and of which nothing was heard since.
     idle: RefCell<HashSet<i64>>,
@@ -191,6 +205,7 @@ pub(super) struct Room {
     answered: Cell<(Option<Instant>, usize)>,
     pub(super) next_due: Cell<Option<Instant>>,
     wake_writer: Notify,
+    pub(super) wake_looker: Notify,
     pub(super) wake_watch: Notify,
     pub(super) wake_herald: Notify,
     /// Something became ready that other processes should hear of.
@@ -226,6 +241,7 @@ async fn serve(
     for _ in 0..WRITERS {
         tokio::task::spawn_local(Rc::clone(&room).write());
     }
+    tokio::task::spawn_local(super::key_look::look(Rc::clone(&room)));
     tokio::task::spawn_local(super::watch::watch(Rc::clone(&room)));
     tokio::task::spawn_local(super::watch::herald(Rc::clone(&room)));
     tokio::task::spawn_local(super::watch::fold(Rc::clone(&room)));
@@ -235,6 +251,10 @@ async fn serve(
             Message::Hot(op) => {
                 room.hot.borrow_mut().push_back(op);
                 room.wake_writer.notify_one();
+            }
+            Message::Look(call) => {
+                room.looks.borrow_mut().push_back(call);
+                room.wake_looker.notify_one();
             }
             Message::Verb(verb) => {
                 tokio::task::spawn_local(Rc::clone(&room).carry_out(verb));
@@ -301,11 +321,13 @@ async fn open(opening: Opening, shared: Shared) -> Result<Room, StoreError> {
         doubts: Cell::new(false),
         store_id,
         hot: RefCell::default(),
+        looks: RefCell::default(),
         parked: RefCell::default(),
         idle: RefCell::default(),
         next_due: Cell::new(None),
         answered: Cell::new((None, 0)),
         wake_writer: Notify::new(),
+        wake_looker: Notify::new(),
         wake_watch: Notify::new(),
         wake_herald: Notify::new(),
         news: Cell::new(false),
@@ -364,6 +386,14 @@ impl Room {
     pub(super) fn look_again(&self) {
         self.idle.borrow_mut().clear();
         self.wake_writer.notify_one();
+    }
+
+    /// The keys that somebody wants to know of, at most so many.
+    pub(super) fn next_looks(&self, most: usize) -> Vec<LookCall> {
+        let mut looks = self.looks.borrow_mut();
+        let many = looks.len().min(most);
+        self.waiting.fetch_sub(many, Ordering::Relaxed);
+        looks.drain(..many).collect()
     }
 
     /// One writer: takes what waits, and does it.
@@ -533,12 +563,13 @@ impl Room {
         self.dismiss_the_impatient();
         self.wake_writer.notify_waiters();
         self.wake_writer.notify_one();
+        self.wake_looker.notify_one();
         self.wake_watch.notify_one();
         self.wake_herald.notify_one();
         loop {
             let done = self.done.notified();
             self.dismiss_the_impatient();
-            if self.busy.get() == 0 && self.hot.borrow().is_empty() {
+            if self.busy.get() == 0 && self.hot.borrow().is_empty() && self.looks.borrow().is_empty() {
                 break;
             }
             // A writer that was not listening in that very moment is woken by the next.

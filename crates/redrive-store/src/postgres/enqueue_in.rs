@@ -67,16 +67,16 @@ pub(super) async fn enqueue_with(
 }
 
 /// Somebody else's transaction.
-struct Guest<'a> {
-    transaction: &'a Transaction<'a>,
-    schema: &'a str,
+pub(super) struct Guest<'a> {
+    pub(super) transaction: &'a Transaction<'a>,
+    pub(super) schema: &'a str,
 }
 
 /// What the store says of itself, and the time.
-struct Store {
-    id: i64,
-    now: Timestamp,
-    key_epoch: i64,
+pub(super) struct Store {
+    pub(super) id: i64,
+    pub(super) now: Timestamp,
+    pub(super) key_epoch: i64,
 }
 
 /// A lane's number and its queue's.
@@ -86,16 +86,16 @@ type Lanes<'a> = HashMap<(&'a str, &'a str), (i64, i64)>;
 const TRIES: usize = 20;
 
 impl Guest<'_> {
-    async fn all(&self, text: &str, args: &[Arg<'_>]) -> Result<Vec<Row>, Fault> {
+    pub(super) async fn all(&self, text: &str, args: &[Arg<'_>]) -> Result<Vec<Row>, Fault> {
         Ok(self.transaction.query_typed(&adapt(text, self.schema), args).await?)
     }
 
-    async fn run(&self, text: &str, args: &[Arg<'_>]) -> Result<(), Fault> {
+    pub(super) async fn run(&self, text: &str, args: &[Arg<'_>]) -> Result<(), Fault> {
         self.transaction.execute_typed(&adapt(text, self.schema), args).await?;
         Ok(())
     }
 
-    async fn store(&self) -> Result<Store, Fault> {
+    pub(super) async fn store(&self) -> Result<Store, Fault> {
         // The transaction's own number comes first: whoever reads an old key has a number from before the new one.
         self.run(sql!("transaction_number"), args![]).await?;
         let rows = self.all(sql!("store_now"), args![]).await?;
@@ -105,7 +105,7 @@ impl Guest<'_> {
     }
 
     /// The keys that hold. Refuses a store whose keys we do not have.
-    async fn seals(&self, keeper: &Keeper, epoch: i64) -> Result<Arc<Seals>, Fault> {
+    pub(super) async fn seals(&self, keeper: &Keeper, epoch: i64) -> Result<Arc<Seals>, Fault> {
         if let Some(seals) = keeper.known(epoch) {
             return Ok(seals);
         }

@@ -6,6 +6,7 @@ use futures_util::future::{join, join5};
 use super::desk::Room;
 use super::enqueue::{self, Claims};
 use super::fault::Fault;
+use super::key_take::{self, TakeCall, WordCall};
 use super::line::Line;
 use super::memory::{self, learn_lanes};
 use super::operation::{BeginCall, EnqueueCall, LeaseCall, Op, RenewCall, SettleCall};
@@ -22,6 +23,8 @@ pub(super) struct Group {
     pub(super) begins: Vec<BeginCall>,
     pub(super) renews: Vec<RenewCall>,
     pub(super) settles: Vec<SettleCall>,
+    pub(super) takes: Vec<TakeCall>,
+    pub(super) words: Vec<WordCall>,
 }
 
 /// What the desk has to know about a group that was committed.
@@ -57,18 +60,22 @@ impl Group {
             Op::Begin(call) => self.begins.push(call),
             Op::Renew(call) => self.renews.push(call),
             Op::Settle(call) => self.settles.push(call),
+            Op::Take(call) => self.takes.push(call),
+            Op::Word(call) => self.words.push(call),
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.enqueues.len() + self.leases.len() + self.begins.len() + self.renews.len() + self.settles.len()
+        let jobs = self.enqueues.len() + self.leases.len() + self.begins.len() + self.renews.len();
+        jobs + self.settles.len() + self.takes.len() + self.words.len()
     }
 
     /// How much it is going to write, roughly.
     pub(super) fn weight(&self) -> usize {
         let jobs: usize = self.enqueues.iter().map(|call| call.ask.len()).sum();
         let settled: usize = self.settles.iter().map(|call| call.ask.len()).sum();
-        jobs + settled + self.len()
+        let answers: usize = self.words.iter().map(|call| call.ask.weight()).sum();
+        jobs + settled + answers + self.len()
     }
 
     /// Everything in it, one by one.
@@ -77,7 +84,13 @@ impl Group {
         let settles = self.settles.into_iter().map(Op::Settle);
         let begins = self.begins.into_iter().map(Op::Begin);
         let renews = self.renews.into_iter().map(Op::Renew);
-        enqueues.chain(settles).chain(begins).chain(renews).chain(self.leases.into_iter().map(Op::Lease))
+        let keys = self.takes.into_iter().map(Op::Take).chain(self.words.into_iter().map(Op::Word));
+        enqueues
+            .chain(settles)
+            .chain(begins)
+            .chain(renews)
+            .chain(keys)
+            .chain(self.leases.into_iter().map(Op::Lease))
     }
 
     /// Nothing has come of it so far.
@@ -95,7 +108,8 @@ impl Group {
         operation: &str,
     ) -> Result<Committed, Failed> {
         self.forget();
-        let lacking = room.memory.borrow().lacks(enqueue::needs(enqueue::jobs(&self.enqueues)));
+        let needs = enqueue::needs(enqueue::jobs(&self.enqueues));
+        let lacking = room.memory.borrow().lacks(needs.chain(key_take::needs(&self.takes, &self.words)));
         memory::learn(line, &room.memory, &lacking).await?;
         // Whoever does not wait gets no second look, so it looks into lanes that others have just made, too.
         let impatient = self.leases.iter().any(|call| call.request.wait.is_zero());
@@ -113,20 +127,21 @@ impl Group {
                     take::read_begins(line, &self.begins),
                     take::take(line, &room.memory, room.clock, &self.leases),
                     enqueue::claim(line, &room.memory, enqueue::jobs(&self.enqueues)),
-                    async {},
+                    // Last, since here one waits for others: whoever comes this far waits for nobody who waits for it.
+                    key_take::fetch(line, room.clock, &self.takes, &self.words),
                 ),
             )
             .await
         };
         let begun =
             Box::pin(Tx::begin(line, &room.memory, &room.keeper, room.clock, Isolation::Taking, reads)).await;
-        let (mut tx, (renewed, (held, begins, taken, claims, ()))) = begun?;
+        let (mut tx, (renewed, (held, begins, taken, claims, keys))) = begun?;
         // The first in the order in which they went out says what is wrong.
-        let read = (|| Ok((renewed?, held?, begins?, taken?, claims?)))();
+        let read = (|| Ok((renewed?, held?, begins?, taken?, claims?, keys?)))();
         let applied = match read {
             Err(fault) => Err(fault),
-            Ok((renewed, held, begins, taken, mut claims)) => {
-                let read = Read { renewed, held, begins, taken: &taken, claims: &mut claims };
+            Ok((renewed, held, begins, taken, mut claims, keys)) => {
+                let read = Read { renewed, held, begins, taken: &taken, claims: &mut claims, keys };
                 self.apply(&mut tx, read).await.map(|()| taken)
             }
         };
@@ -148,6 +163,8 @@ impl Group {
     }
 
     async fn apply(&mut self, tx: &mut Tx<'_>, read: Read<'_>) -> Result<(), Fault> {
+        // The first numbers of the transaction are those of new keys.
+        tx.batch.give_away(read.keys.numbers());
         take::renewed(&read.renewed, &mut self.renews)?;
         take::begin(tx, &read.begins, &mut self.begins)?;
         settle::apply(tx, &read.held, &mut self.settles).await?;
@@ -155,7 +172,8 @@ impl Group {
         let mut fresh = Vec::new();
         let wanted = self.leases.iter().any(|call| call.room() > 0);
         enqueue::apply(tx, read.claims, &mut self.enqueues, wanted, &mut fresh)?;
-        take::hand_over(tx, fresh, &mut self.leases)
+        take::hand_over(tx, fresh, &mut self.leases)?;
+        key_take::apply(tx, read.keys, &mut self.takes, &mut self.words)
     }
 }
 
@@ -166,4 +184,5 @@ struct Read<'a> {
     begins: Vec<tokio_postgres::Row>,
     taken: &'a [Taken],
     claims: &'a mut Claims,
+    keys: key_take::Fetched,
 }

@@ -10,7 +10,7 @@ use super::line::{Line, args, column};
 use super::memory::learn;
 use super::patience::Patience;
 use super::texts::sql;
-use super::tx::{Isolation, Tx, seals};
+use super::tx::{Tx, seals};
 use super::verb::{AnyQuestion, AnyVerb};
 use crate::error::{StoreError, Trouble};
 
@@ -189,7 +189,7 @@ impl Room {
         let lacking = self.memory.borrow().lacks(verb.needs());
         learn(line, &self.memory, &lacking).await?;
         let (mut tx, ()) =
-            Tx::begin(line, &self.memory, &self.keeper, self.clock, Isolation::Moment, async {}).await?;
+            Tx::begin(line, &self.memory, &self.keeper, self.clock, verb.isolation(), async {}).await?;
         if let Err(fault) = verb.run(&mut tx).await {
             tx.abandon().await;
             return Err(fault.into());

@@ -39,6 +39,7 @@ typed! {
     Vec<i64> => INT8_ARRAY, &[i64] => INT8_ARRAY, Vec<Option<i64>> => INT8_ARRAY, Vec<bool> => BOOL_ARRAY,
     Vec<String> => TEXT_ARRAY, &[String] => TEXT_ARRAY, Vec<&str> => TEXT_ARRAY, Vec<Option<String>> => TEXT_ARRAY,
     Option<Vec<String>> => TEXT_ARRAY, Vec<Vec<u8>> => BYTEA_ARRAY, Vec<&[u8]> => BYTEA_ARRAY,
+    Option<Vec<u8>> => BYTEA, Vec<Option<Vec<u8>>> => BYTEA_ARRAY,
 }
 
 /// The values of a query.

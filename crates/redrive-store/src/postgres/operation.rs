@@ -1,15 +1,18 @@
 //! The hot verbs as callers hand them over, many of which share a transaction.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
 use super::desk::Handle;
+use super::key_take::{TakeCall, Wish, Word, WordCall};
 use super::verb::{Answered, Reply};
 use crate::error::{StoreError, Trouble};
 use crate::id::WorkerId;
+use crate::idempotency::Claimed;
 use crate::job::{Enqueued, NewJob};
 use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Renewal};
 use crate::settle::{Ending, Settled, Settlement};
@@ -30,10 +33,19 @@ impl<A, T> Call<A, T> {
         (Call { now, ask, result: None, reply }, answer)
     }
 
+    pub(super) fn abandoned(&self) -> bool {
+        self.reply.is_closed()
+    }
+
     pub(super) fn answer(self, outcome: Result<(), StoreError>) {
-        let result = outcome.and_then(|()| self.result.ok_or_else(|| Trouble::Closed.into()));
         // Whoever does not wait for the answer does not need it: what was written stands.
-        drop(self.reply.send(result));
+        drop(self.deliver(outcome));
+    }
+
+    /// The same; answers what nobody waited for.
+    fn deliver(self, outcome: Result<(), StoreError>) -> Option<T> {
+        let result = outcome.and_then(|()| self.result.ok_or_else(|| Trouble::Closed.into()));
+        self.reply.send(result).err().and_then(Result::ok)
     }
 }
 
@@ -124,6 +136,8 @@ pub(super) enum Op {
     Begin(BeginCall),
     Renew(RenewCall),
     Settle(SettleCall),
+    Take(TakeCall),
+    Word(WordCall),
 }
 
 impl Op {
@@ -134,6 +148,11 @@ impl Op {
             Op::Begin(call) => call.answer(outcome),
             Op::Renew(call) => call.answer(outcome),
             Op::Settle(call) => call.answer(outcome),
+            Op::Take(call) => {
+                let now = call.now;
+                return call.deliver(outcome).flatten().and_then(|claimed| untake(now, &claimed));
+            }
+            Op::Word(call) => call.answer(outcome),
         }
         None
     }
@@ -147,6 +166,48 @@ fn give_back(now: Timestamp, leased: &[LeasedJob]) -> Op {
     };
     let (call, _) = Call::new(now, leased.iter().map(released).collect());
     Op::Settle(call)
+}
+
+/// Frees a key that was taken for somebody who has gone: its request was not run. One of which nobody knew the outcome before stays as it
+/// is, and is found to be silent.
+fn untake(now: Timestamp, claimed: &Claimed) -> Option<Op> {
+    let Claimed::Taken { hold, again: false } = claimed else { return None };
+    let (call, _) = Call::new(now, Arc::new(Word { hold: *hold, wish: Wish::Release { why: None } }));
+    Some(Op::Word(call))
+}
+
+/// Waits for a key. Whoever drops it in the moment between its being taken and being told of it frees it, too.
+pub(super) struct TakeAnswer<'a> {
+    desk: &'a Handle,
+    now: Timestamp,
+    answer: Answered<Option<Claimed>>,
+}
+
+impl<'a> TakeAnswer<'a> {
+    pub(super) fn new(desk: &'a Handle, now: Timestamp, answer: Answered<Option<Claimed>>) -> TakeAnswer<'a> {
+        TakeAnswer { desk, now, answer }
+    }
+}
+
+impl Future for TakeAnswer<'_> {
+    type Output = Result<Option<Claimed>, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = ready!(Pin::new(&mut self.answer).poll(cx));
+        Poll::Ready(answer.unwrap_or_else(|_| Err(Trouble::Closed.into())))
+    }
+}
+
+impl Drop for TakeAnswer<'_> {
+    fn drop(&mut self) {
+        // From here on nothing more is sent; what was sent is here.
+        self.answer.close();
+        if let Ok(Ok(Some(claimed))) = self.answer.try_recv()
+            && let Some(untake) = untake(self.now, &claimed)
+        {
+            self.desk.submit(untake);
+        }
+    }
 }
 
 /// Waits for leases. Whoever drops it in the moment between their being sent and being taken gives them back, too.

@@ -26,18 +26,17 @@ struct Table {
 }
 
 impl Table {
-    /// The most rows that one statement reads. Plans may be as large as many others together.
+    /// The most rows that one statement reads. Plans and answers may be as large as many others together.
     fn stretch(&self) -> i64 {
-        if self.cells.iter().any(|cell| matches!(cell, Cell::TaskPlan | Cell::TaskProgress)) {
-            4
-        } else {
-            200
-        }
+        let is_large = |cell: &Cell| {
+            matches!(cell, Cell::TaskPlan | Cell::TaskProgress | Cell::KeyBody | Cell::OutboxCall)
+        };
+        if self.cells.iter().any(is_large) { 4 } else { 200 }
     }
 }
 
 /// New ones go at the end: a rotation under way has kept the number of its table.
-static TABLES: [Table; 12] = [
+static TABLES: [Table; 14] = [
     Table {
         list: sql!("job_sealed"),
         update: sql!("job_reseal"),
@@ -74,6 +73,16 @@ static TABLES: [Table; 12] = [
     },
     Table { list: sql!("task_plan_sealed"), update: sql!("task_plan_reseal"), cells: &[Cell::TaskPlan] },
     Table { list: sql!("ack_sealed"), update: sql!("ack_reseal"), cells: &[Cell::AckNote] },
+    Table {
+        list: sql!("idempotency_sealed"),
+        update: sql!("idempotency_reseal"),
+        cells: &[Cell::KeyHeaders, Cell::KeyBody],
+    },
+    Table {
+        list: sql!("outbox_sealed"),
+        update: sql!("outbox_reseal"),
+        cells: &[Cell::OutboxCall, Cell::OutboxLast],
+    },
 ];
 
 /// The most bytes that one round seals anew, so that large payloads do not make others wait.
@@ -230,13 +239,15 @@ fn bound_row(cell: Cell, row: &Row) -> Result<i64, Fault> {
 /// A cell as it is stored.
 enum Stored {
     Text(Option<String>),
-    Bytes(Vec<u8>),
+    Bytes(Option<Vec<u8>>),
 }
 
 impl Stored {
     fn read(row: &Row, at: usize, cell: Cell) -> Result<Stored, Fault> {
         Ok(match cell {
-            Cell::JobPayload | Cell::AsideText | Cell::VersionPayload => Stored::Bytes(column(row, at)?),
+            Cell::JobPayload | Cell::AsideText | Cell::VersionPayload | Cell::KeyHeaders | Cell::KeyBody => {
+                Stored::Bytes(column(row, at)?)
+            }
             _ => Stored::Text(column(row, at)?),
         })
     }
@@ -244,14 +255,14 @@ impl Stored {
     fn len(&self) -> usize {
         match self {
             Stored::Text(text) => text.as_ref().map_or(0, String::len),
-            Stored::Bytes(bytes) => bytes.len(),
+            Stored::Bytes(bytes) => bytes.as_ref().map_or(0, Vec::len),
         }
     }
 
     fn is_stale(&self, tx: &Tx<'_>) -> bool {
         match self {
             Stored::Text(text) => text.as_ref().is_some_and(|text| tx.seals.is_stale_text(text)),
-            Stored::Bytes(bytes) => tx.seals.is_stale_bytes(bytes),
+            Stored::Bytes(bytes) => bytes.as_ref().is_some_and(|bytes| tx.seals.is_stale_bytes(bytes)),
         }
     }
 
@@ -261,11 +272,11 @@ impl Stored {
                 let plain = tx.seals.open_text(cell, row, text)?;
                 Stored::Text(Some(tx.seals.seal_text(cell, row, &plain)?.into_owned()))
             }
-            Stored::Text(None) => Stored::Text(None),
-            Stored::Bytes(bytes) => {
+            Stored::Bytes(Some(bytes)) => {
                 let plain = tx.seals.open_bytes(cell, row, bytes)?;
-                Stored::Bytes(tx.seals.seal_bytes(cell, row, &plain)?.into_owned())
+                Stored::Bytes(Some(tx.seals.seal_bytes(cell, row, &plain)?.into_owned()))
             }
+            absent => absent,
         })
     }
 
@@ -287,8 +298,8 @@ async fn left(line: &Line, cursor: &Cursor) -> Result<u64, Fault> {
             (column(&row, 2 * step)?, column(&row, 2 * step + 1)?);
         let Some((first, last)) = first.zip(last) else { continue };
         let reached = if step == cursor.step { cursor.reached } else { i64::MIN };
-        // Numbers of events, of lines kept aside and of replaced payloads are as far apart as transactions are.
-        let apart = if matches!(step, 4 | 5 | 8) { EVENTS_PER_TRANSACTION } else { 1 };
+        // Numbers of events, of lines kept aside, of replaced payloads, of keys and of items are as far apart as transactions are.
+        let apart = if matches!(step, 4 | 5 | 8 | 12 | 13) { EVENTS_PER_TRANSACTION } else { 1 };
         let numbers = (last - reached.max(first - 1)).div_euclid(apart) + 1;
         left = left.saturating_add(u64::try_from(numbers).unwrap_or(0));
     }
@@ -323,8 +334,8 @@ pub(super) async fn unsealable(
                     let bound = bound_row(*cell, row)?;
                     let opened = match Stored::read(row, at + 1, *cell)? {
                         Stored::Text(Some(text)) => seals.open_text(*cell, bound, text).map(drop),
-                        Stored::Text(None) => Ok(()),
-                        Stored::Bytes(bytes) => seals.open_bytes(*cell, bound, bytes).map(drop),
+                        Stored::Text(None) | Stored::Bytes(None) => Ok(()),
+                        Stored::Bytes(Some(bytes)) => seals.open_bytes(*cell, bound, bytes).map(drop),
                     };
                     if let Err(error) = opened
                         && found.len() < most

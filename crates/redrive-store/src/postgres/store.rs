@@ -30,7 +30,7 @@ async fn answered<T>(answer: Answered<T>) -> Result<T, StoreError> {
 }
 
 impl Postgres {
-    fn call<A, T>(
+    pub(super) fn call<A, T>(
         &self,
         now: Timestamp,
         ask: A,
@@ -60,7 +60,7 @@ impl Postgres {
     }
 
     /// A caller's time for a question, unless the database's decides.
-    fn time(&self, now: Timestamp) -> Option<i64> {
+    pub(super) fn time(&self, now: Timestamp) -> Option<i64> {
         (self.clock == Clock::Caller).then(|| now.millis())
     }
 }

@@ -145,8 +145,7 @@ impl<'a> Tx<'a> {
 
     /// The same the other way: what a caller's own clock will show then.
     pub(super) fn by_callers_clock(&self, time: Timestamp, now: Timestamp) -> Timestamp {
-        let ahead = self.now(now).millis().saturating_sub(now.millis());
-        Timestamp::from_millis(time.millis().saturating_sub(ahead))
+        by_callers_clock(time, now, self.now(now))
     }
 
     /// Whether what this transaction tells comes after that event in the stream.
@@ -175,6 +174,12 @@ impl<'a> Tx<'a> {
     pub(super) async fn abandon(self) {
         undo(self.line).await;
     }
+}
+
+/// What a caller whose clock says `callers_now` sees on it at that time, while the clock that decides says `now`.
+pub(super) fn by_callers_clock(time: Timestamp, callers_now: Timestamp, now: Timestamp) -> Timestamp {
+    let ahead = now.millis().saturating_sub(callers_now.millis());
+    Timestamp::from_millis(time.millis().saturating_sub(ahead))
 }
 
 /// The keys that hold in this epoch. Refuses a store whose keys we do not have.

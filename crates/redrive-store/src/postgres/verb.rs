@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::fault::Fault;
 use super::line::Line;
 use super::memory::{Memory, Need};
-use super::tx::Tx;
+use super::tx::{Isolation, Tx};
 use crate::error::{StoreError, Trouble};
 use crate::seal::Seals;
 
@@ -18,13 +18,18 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 pub(super) type Answered<T> = oneshot::Receiver<Result<T, StoreError>>;
 type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// A write in a transaction of its own, which reads one moment of the store.
+/// A write in a transaction of its own, which reads one moment of the store unless it says otherwise.
 pub(super) trait Verb: Send + 'static {
     type Answer: Send + 'static;
 
     /// What must have a number before the transaction begins.
     fn needs(&self) -> Vec<Need> {
         Vec::new()
+    }
+
+    /// How sure its reads are.
+    fn isolation(&self) -> Isolation {
+        Isolation::Moment
     }
 
     /// Does it. Called again from the beginning when the transaction has to be repeated.
@@ -46,6 +51,7 @@ pub(super) trait Question: Send + 'static {
 /// A verb without its types.
 pub(super) trait AnyVerb: Send {
     fn needs(&self) -> Vec<Need>;
+    fn isolation(&self) -> Isolation;
     fn run<'a>(&'a mut self, tx: &'a mut Tx<'_>) -> Local<'a, Result<(), Fault>>;
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
 }
@@ -80,6 +86,10 @@ impl<V, T> Asked<V, T> {
 impl<V: Verb> AnyVerb for Asked<V, V::Answer> {
     fn needs(&self) -> Vec<Need> {
         self.what.needs()
+    }
+
+    fn isolation(&self) -> Isolation {
+        self.what.isolation()
     }
 
     fn run<'a>(&'a mut self, tx: &'a mut Tx<'_>) -> Local<'a, Result<(), Fault>> {

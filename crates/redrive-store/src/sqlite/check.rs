@@ -23,6 +23,8 @@ const INVARIANTS: &[(&str, &str)] = &[
     ("a letter is whole", include_str!("sql/check_letter_parts.sql")),
     ("what was mended belongs to something", include_str!("sql/check_mended.sql")),
     ("tasks count their subtasks", include_str!("sql/check_tasks.sql")),
+    ("a key is held, answered or unknown", include_str!("sql/check_idempotency.sql")),
+    ("an item of the outbox waits, was sent or failed", include_str!("sql/check_outbox.sql")),
     ("sequences are ahead of everything", include_str!("sql/check_sequences.sql")),
 ];
 /// The most that is told about one invariant.

@@ -63,7 +63,11 @@ impl Idempotency for Sqlite {
     ) -> Answer<'_, Finish> {
         Box::pin(async move {
             record::validate_response(&response)?;
-            self.write(move |batch| complete(batch, now, hold, &response, keep_for)).await
+            self.write(move |batch| {
+                let completed = complete(batch, now, hold, &response, keep_for)?;
+                if completed { Ok(Finish::Done) } else { still_ours(batch, hold) }
+            })
+            .await
         })
     }
 
@@ -141,6 +145,60 @@ impl Idempotency for Sqlite {
             }
             self.write(move |batch| sweep(batch, now, keep_for, limit)).await
         })
+    }
+}
+
+impl Sqlite {
+    /// Completes a key inside the caller's own transaction on the same file: the answer is known if and only if what the request
+    /// did is there. When the hold is [`Finish::Lost`], the caller must roll back: somebody else has run the request, or may, or
+    /// this holder has completed it before, and what it did is there already.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use redrive_store::{Claimed, Finish, Idempotency, KeyClaim, Sqlite, SqliteOptions, StoredResponse, Timestamp};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("app.db");
+    /// let store = Sqlite::open(&path, SqliteOptions::default())?;
+    /// let now = Timestamp::from_system(std::time::SystemTime::now());
+    /// let claim = KeyClaim {
+    ///     principal: "alice".to_owned(),
+    ///     key: "order-7".to_owned(),
+    ///     endpoint: "POST /orders".to_owned(),
+    ///     request_hash: "1f0c".to_owned(),
+    ///     hold_for: Duration::from_secs(30),
+    ///     keep_for: Duration::from_hours(24),
+    ///     rerun: false,
+    ///     job: None,
+    /// };
+    /// let Claimed::Taken { hold, .. } = store.claim_key(now, claim).await? else { panic!("it is new") };
+    /// let mut mine = rusqlite::Connection::open(&path).unwrap();
+    /// let transaction = mine.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    /// transaction.execute_batch("CREATE TABLE IF NOT EXISTS orders (id INTEGER); INSERT INTO orders VALUES (7)").unwrap();
+    /// let created = StoredResponse { status: 201, headers: Vec::new(), body: Some(b"7".to_vec()) };
+    /// let finish = store.complete_key_in(&transaction, now, hold, &created, Duration::from_hours(24))?;
+    /// match finish {
+    ///     Finish::Done => transaction.commit().unwrap(),
+    ///     Finish::Lost => transaction.rollback().unwrap(),
+    /// }
+    /// # Ok::<(), redrive_store::StoreError>(()) }).unwrap();
+    /// ```
+    pub fn complete_key_in(
+        &self,
+        transaction: &rusqlite::Transaction<'_>,
+        now: Timestamp,
+        hold: KeyHold,
+        response: &StoredResponse,
+        keep_for: Duration,
+    ) -> Result<Finish, StoreError> {
+        record::validate_response(response)?;
+        let statements = Statements::new(transaction, &self.keeper);
+        let mut memory = Memory::default();
+        let batch = Batch::begin(&statements, &mut memory)?;
+        let completed = complete(&batch, now, hold, response, keep_for)?;
+        batch.finish()?;
+        Ok(if completed { Finish::Done } else { Finish::Lost })
     }
 }
 
@@ -293,13 +351,14 @@ fn still_ours(batch: &Batch<'_, '_>, hold: KeyHold) -> Result<Finish, StoreError
     Ok(if held(batch, hold)?.is_some() { Finish::Done } else { Finish::Lost })
 }
 
-pub(super) fn complete(
+/// Answers whether it was completed just now.
+fn complete(
     batch: &Batch<'_, '_>,
     now: Timestamp,
     hold: KeyHold,
     response: &StoredResponse,
     keep_for: Duration,
-) -> Result<Finish, StoreError> {
+) -> Result<bool, StoreError> {
     let head = record::write_head(response);
     let head = batch.seals.seal_bytes(Cell::KeyHeaders, hold.record, &head)?;
     let body = response.body.as_deref();
@@ -316,7 +375,7 @@ pub(super) fn complete(
             now.after(keep_for).millis()
         ],
     )?;
-    if completed > 0 { Ok(Finish::Done) } else { still_ours(batch, hold) }
+    Ok(completed > 0)
 }
 
 fn release(
@@ -416,9 +475,9 @@ fn reset(
     seen: KeyState,
     why: Option<&str>,
 ) -> Result<Option<KeyRecord>, StoreError> {
-    let Some((found, _)) = key(batch, record)?.filter(|(found, _)| found.state == seen) else {
-        return Ok(None);
-    };
+    let stored = batch.first(sql!("idempotency_read"), [record], read_stored)?;
+    let Some(stored) = stored.filter(|stored| stored.state == seen.number()) else { return Ok(None) };
+    let found = stored.into_forgotten(&batch.seals);
     batch.run(sql!("idempotency_delete"), [record])?;
     let KeyRecord { principal, key, endpoint, .. } = &found;
     let of = KeyOf { record, principal, key, endpoint };

@@ -7,6 +7,7 @@ use redrive_store::{Durability, Housekeeping, Jobs, NewJob, Sqlite, SqliteOption
 
 use crate::given::{Hand, at};
 use crate::journal::Journal;
+use crate::keys;
 use crate::processes;
 use crate::script::Script;
 
@@ -19,7 +20,8 @@ fn does_what_it_is_told() {
     let sign = journal.with_extension("sign");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let journal = Arc::new(Journal::open(&journal));
+        let lines = journal;
+        let journal = Arc::new(Journal::open(&lines));
         let (task, number) = task.split_once(' ').unwrap_or((&task, "0"));
         let number: i64 = number.parse().unwrap();
         let durability = match task {
@@ -55,6 +57,7 @@ fn does_what_it_is_told() {
                     told = stubborn(&store, &journal, 10, 300_000).await;
                 }
             }
+            "keys" => keys::take_and_complete(&store, &lines).await,
             "out-of-files" => out_of_files(&store, &journal).await,
             other => panic!("what is {other}?"),
         }

@@ -14,6 +14,7 @@ mod files;
 mod given;
 mod group;
 mod journal;
+mod keys;
 mod migrated;
 mod power_cut;
 mod process;

@@ -8,5 +8,7 @@ SELECT 'a row that cannot be read' FROM (
     UNION ALL SELECT hashtext(x::text) FROM redrive.redrive_item x UNION ALL SELECT hashtext(x::text) FROM redrive.payload_version x
     UNION ALL SELECT hashtext(x::text) FROM redrive.hour_count x UNION ALL SELECT hashtext(x::text) FROM redrive.task x
     UNION ALL SELECT hashtext(x::text) FROM redrive.task_plan x UNION ALL SELECT hashtext(x::text) FROM redrive.subtask x
-    UNION ALL SELECT hashtext(x::text) FROM redrive.escalation_ack x
+    UNION ALL SELECT hashtext(x::text) FROM redrive.escalation_ack x UNION ALL SELECT hashtext(x::text) FROM redrive.idempotency_keys x
+    UNION ALL SELECT hashtext(x::text) FROM redrive.outbox x UNION ALL SELECT hashtext(x::text) FROM redrive.outbox_lane x
+    UNION ALL SELECT hashtext(x::text) FROM redrive.saved_key x
 ) y WHERE y.read IS NULL

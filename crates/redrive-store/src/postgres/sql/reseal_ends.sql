@@ -10,4 +10,6 @@ SELECT (SELECT min(id) FROM redrive.job), (SELECT max(id) FROM redrive.job),
        (SELECT min(id) FROM redrive.payload_version), (SELECT max(id) FROM redrive.payload_version),
        (SELECT min(id) FROM redrive.task), (SELECT max(id) FROM redrive.task),
        (SELECT min(task_id) FROM redrive.task_plan), (SELECT max(task_id) FROM redrive.task_plan),
-       (SELECT min(id) FROM redrive.escalation_ack), (SELECT max(id) FROM redrive.escalation_ack)
+       (SELECT min(id) FROM redrive.escalation_ack), (SELECT max(id) FROM redrive.escalation_ack),
+       (SELECT min(id) FROM redrive.idempotency_keys), (SELECT max(id) FROM redrive.idempotency_keys),
+       (SELECT min(id) FROM redrive.outbox), (SELECT max(id) FROM redrive.outbox)

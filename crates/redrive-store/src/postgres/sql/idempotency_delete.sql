@@ -1,0 +1,1 @@
+DELETE FROM redrive.idempotency_keys k WHERE k.id = ANY ($1)

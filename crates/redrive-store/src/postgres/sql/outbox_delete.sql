@@ -1,0 +1,1 @@
+DELETE FROM redrive.outbox WHERE id = ANY ($1)

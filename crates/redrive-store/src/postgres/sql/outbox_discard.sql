@@ -1,0 +1,1 @@
+DELETE FROM redrive.outbox WHERE id = $1 AND state <> 1 RETURNING lane, key, sends

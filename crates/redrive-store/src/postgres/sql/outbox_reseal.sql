@@ -1,0 +1,1 @@
+UPDATE redrive.outbox SET call = $2, last = $3 WHERE id = $1

@@ -1,0 +1,1 @@
+SELECT key FROM redrive.saved_key WHERE name = $1
