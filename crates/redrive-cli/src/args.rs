@@ -5,6 +5,7 @@
 mod escalation;
 mod filter;
 mod id;
+mod idempotency;
 mod jobs;
 mod look;
 mod looking;
@@ -30,6 +31,7 @@ pub(crate) use escalation::{EscalationsArgs, EscalationsCommand, Place as Escala
 pub(crate) use filter::BadFilter;
 pub(crate) use filter::{events as events_where, letters as letters_where};
 pub(crate) use id::{IdArg, LetterPlace};
+pub(crate) use idempotency::{IdempotencyCommand, KeyArg, KeysArgs};
 pub(crate) use jobs::{EnqueueArgs, RunArgs, WorkArgs};
 pub(crate) use look::{
     CopyArgs, DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RetryArgs, ShowArgs, StoreCommand,
@@ -221,6 +223,12 @@ pub(crate) enum StoredCommand {
         list: EscalationsArgs,
         #[command(subcommand)]
         command: Option<EscalationsCommand>,
+    },
+    Idempotency {
+        #[command(flatten)]
+        list: KeysArgs,
+        #[command(subcommand)]
+        command: Option<IdempotencyCommand>,
     },
     Outbox {
         #[command(subcommand)]

@@ -24,6 +24,7 @@ mod explain;
 mod export;
 mod failed;
 mod files;
+mod idempotency;
 mod ids;
 mod import;
 mod man;
@@ -206,6 +207,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         }
         StoredCommand::Prometheus(args) => prometheus::run(&args, stage),
         StoredCommand::Escalations { list, command } => escalations::run(list, command, stage),
+        StoredCommand::Idempotency { list, command } => idempotency::run(list, command, stage),
         StoredCommand::Outbox { command } => outbox::run(command, stage),
     }
 }

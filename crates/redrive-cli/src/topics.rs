@@ -29,6 +29,7 @@ topics!(
     "groups",
     "tasks",
     "snapshots",
+    "idempotency",
     "filter",
     "policies",
     "store",

@@ -318,14 +318,23 @@ impl Guarded {
     /// What guards a service when nothing is configured (design.md §5): every POST and PATCH that carries a key, which may be any
     /// text; nothing is required.
     pub fn whatever_carries_a_key() -> Guarded {
-        let rules = Rules { key: KeyForm::Any, ..Rules::default() };
+        Guarded::everything(Rules { key: KeyForm::Any, ..Rules::default() })
+    }
+
+    /// Every POST and PATCH, by these rules.
+    pub fn everything(rules: Rules) -> Guarded {
         let everything = PathPattern { text: "/**".to_owned(), segments: Vec::new(), rest: true };
         Guarded { routes: vec![Route { methods: Vec::new(), path: everything, rules }] }
     }
 
     /// The route of a request; none: it passes.
     pub fn route(&self, method: &str, path: &str) -> Option<&Route> {
-        let meant = |route: &&Route| {
+        self.routes.get(self.position(method, path)?)
+    }
+
+    /// The place of that route among the routes.
+    pub fn position(&self, method: &str, path: &str) -> Option<usize> {
+        let meant = |route: &Route| {
             let by_method = if route.methods.is_empty() {
                 matches!(method, "POST" | "PATCH")
             } else {
@@ -333,6 +342,6 @@ impl Guarded {
             };
             by_method && route.path.matches(path)
         };
-        self.routes.iter().find(meant)
+        self.routes.iter().position(meant)
     }
 }

@@ -78,7 +78,7 @@ pub use inline::InlineRetry;
 pub use maintenance::Maintained;
 pub use maintenance::recover::check_recovery_rule;
 pub use metrics::{
-    AutomaticRetry, Hour, LetterCounts, MetricsReport, Rates, Recovery, RetryCounts, Spread, Totals,
+    AutomaticRetry, Hour, KeyUse, LetterCounts, MetricsReport, Rates, Recovery, RetryCounts, Spread, Totals,
     TypeCount,
 };
 pub use overrides::{overrides_from_json, overrides_to_json};
@@ -222,12 +222,13 @@ impl Engine {
         Arc::clone(&self.0.policies.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn classifier(&self) -> Arc<Classifier> {
+    /// What tells failures apart: the configuration's rules and the built-in ones.
+    pub fn classifier(&self) -> Arc<Classifier> {
         Arc::clone(&self.0.classifier.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A source of chance: of its own, or the next of a seeded series.
-    fn rng(&self) -> Rng {
+    pub fn rng(&self) -> Rng {
         match &self.0.seed {
             None => chance::fresh(),
             Some(seed) => Rng::seeded(Rng::seeded(seed.fetch_add(1, Ordering::Relaxed)).next_u64()),

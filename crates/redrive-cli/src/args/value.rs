@@ -45,6 +45,8 @@ pub(crate) enum BadValue {
     },
     /// Neither the id of a job nor that of an event.
     Id,
+    /// Not the id of an idempotency key.
+    KeyId,
     /// Not the id of a redrive.
     RunId,
     Rate,
@@ -130,6 +132,7 @@ impl BadValue {
                 text(lang, "allowed.one-of", &[("names", &format!("{}{any}", Cause::NAMES.join(", ")))])
             }
             BadValue::Id => say(lang, "allowed.id"),
+            BadValue::KeyId => say(lang, "allowed.key-id"),
             BadValue::Since => say(lang, "allowed.since"),
             BadValue::Status { .. } => {
                 let names = EventStatus::ALL.map(EventStatus::name).join(", ");
