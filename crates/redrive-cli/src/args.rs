@@ -10,6 +10,7 @@ mod jobs;
 mod look;
 mod looking;
 mod operate;
+mod outbox;
 mod policy_flags;
 mod redrive;
 mod review;
@@ -40,6 +41,7 @@ pub(crate) use operate::{
     DeskCommand, DiscardArgs, DlqExportArgs, DlqPurgeArgs, EditArgs, GroupsArgs, MetricsArgs, PrometheusArgs,
     QueueCommand,
 };
+pub(crate) use outbox::{OutboxAddArgs, OutboxCommand, OutboxFlushArgs, OutboxListArgs};
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use review::ReviewArgs;
@@ -227,6 +229,10 @@ pub(crate) enum StoredCommand {
         list: KeysArgs,
         #[command(subcommand)]
         command: Option<IdempotencyCommand>,
+    },
+    Outbox {
+        #[command(subcommand)]
+        command: Option<OutboxCommand>,
     },
 }
 

@@ -30,6 +30,7 @@ mod import;
 mod man;
 mod metrics;
 mod opened;
+mod outbox;
 mod paging;
 mod policy_delays;
 mod policy_explain;
@@ -208,6 +209,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         StoredCommand::Prometheus(args) => prometheus::run(&args, stage),
         StoredCommand::Escalations { list, command } => escalations::run(list, command, stage),
         StoredCommand::Idempotency { list, command } => idempotency::run(list, command, stage),
+        StoredCommand::Outbox { command } => outbox::run(command, stage),
     }
 }
 

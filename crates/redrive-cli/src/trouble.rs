@@ -2,6 +2,7 @@
 
 mod desk;
 mod filter;
+mod outbox;
 mod snapshot;
 mod task;
 
@@ -18,6 +19,7 @@ use crate::args::BadFilter;
 use crate::exit::Exit;
 use crate::pointer::point;
 pub(crate) use desk::DeskTrouble;
+pub(crate) use outbox::OutboxTrouble;
 pub(crate) use task::{TaskTrouble, placed};
 
 use crate::secret;
@@ -118,6 +120,8 @@ pub(crate) enum Trouble {
     Snapshot(SnapshotError),
     /// Nobody knows where this user keeps things.
     NoSnapshotPlace,
+    /// The trouble of those who send later.
+    Outbox(OutboxTrouble),
 }
 
 impl From<EngineError> for Trouble {
@@ -166,6 +170,7 @@ impl Trouble {
             Trouble::Desk(trouble) => trouble.exit(),
             Trouble::Task(trouble) => trouble.exit(),
             Trouble::Snapshot(error) => snapshot::exit(error),
+            Trouble::Outbox(trouble) => trouble.exit(),
             Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
                 Exit::Usage
             }
@@ -326,6 +331,7 @@ impl Trouble {
             Trouble::Desk(trouble) => trouble.messages(lang).join("; "),
             Trouble::Task(trouble) => trouble.message(lang),
             Trouble::Snapshot(error) => snapshot::messages(error, lang).join("; "),
+            Trouble::Outbox(trouble) => trouble.message(lang),
             Trouble::NoSnapshotPlace => say(lang, "trouble.snapshot.no-place"),
         }
     }
@@ -387,6 +393,7 @@ impl Trouble {
             Trouble::Ambiguous { .. } => Some(say(lang, "trouble.hint.ambiguous")),
             Trouble::Review(_) => None,
             Trouble::Desk(trouble) => trouble.hint(lang),
+            Trouble::Outbox(trouble) => trouble.hint(lang),
             Trouble::Task(trouble) => Some(trouble.hint(lang)),
             Trouble::Snapshot(error) => Some(snapshot::hint(error, lang)),
             Trouble::NoSnapshotPlace => Some(say(lang, "trouble.hint.snapshot.no-place")),

@@ -329,7 +329,12 @@ impl Guarded {
 
     /// The route of a request; none: it passes.
     pub fn route(&self, method: &str, path: &str) -> Option<&Route> {
-        let meant = |route: &&Route| {
+        self.routes.get(self.position(method, path)?)
+    }
+
+    /// The place of that route among the routes.
+    pub fn position(&self, method: &str, path: &str) -> Option<usize> {
+        let meant = |route: &Route| {
             let by_method = if route.methods.is_empty() {
                 matches!(method, "POST" | "PATCH")
             } else {
@@ -337,6 +342,6 @@ impl Guarded {
             };
             by_method && route.path.matches(path)
         };
-        self.routes.iter().find(meant)
+        self.routes.iter().position(meant)
     }
 }

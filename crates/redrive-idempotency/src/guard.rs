@@ -1,0 +1,293 @@
+//! The guard: every keyed request passes it, whether it comes through the layer or the proxy.
+//!
+//! look → enter → run → complete, release or give up. Looking needs no store; entering takes the key or answers from its record;
+//! whoever is let in holds the key, which is renewed while it lives, and says how the request ended. One that goes away without a word
+//! leaves an unknown outcome, never a free key.
+
+mod count;
+mod held;
+mod renew;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, Method, Response, Uri};
+use redrive::engine::Engine;
+use redrive_policy::Lang;
+use redrive_policy::idempotency::{Guarded, InFlight, OnUnknown, Principal, Rules};
+use redrive_store::{Claimed, KeyClaim, KeyHold, StoreError};
+use sha2::{Digest, Sha256};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::key::Key;
+use crate::problem::{Problem, language};
+use crate::replay::replayed;
+use count::{Counted, Counters};
+pub use held::Held;
+use renew::Renewals;
+
+/// How often somebody who waits looks again when nobody tells it anything.
+const FIRST_LOOK: Duration = Duration::from_millis(25);
+const LAST_LOOK: Duration = Duration::from_millis(500);
+/// How many bells there are for those who wait; a bell is shared by keys of the same hash.
+const BELLS: usize = 64;
+/// The most characters of a path that a person sees.
+const MAX_ENDPOINT_CHARS: usize = 300;
+
+/// Guards requests with keys. Cheap to clone; every clone is the same guard.
+#[derive(Clone)]
+pub struct Guard(Arc<Inner>);
+
+struct Inner {
+    engine: Engine,
+    guarded: Guarded,
+    /// Of each route, in the order of the routes.
+    rules: Vec<Arc<Rules>>,
+    counters: Counters,
+    renewals: Renewals,
+    bells: [Notify; BELLS],
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guard").field("guarded", &self.0.guarded).finish_non_exhaustive()
+    }
+}
+
+/// What a look at a request's head says.
+#[derive(Debug)]
+pub enum Looked {
+    /// Not ours: it passes as it is.
+    Pass,
+    /// It is to be guarded, once its body is known.
+    Guarded(Asked),
+    /// It is answered at once; nothing leaves a trace.
+    Refused(Response<Bytes>),
+}
+
+/// A request that is to be guarded: its head, read.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    rules: Arc<Rules>,
+    principal: String,
+    key: Key,
+    endpoint: String,
+    lang: Lang,
+    head: Sha256,
+}
+
+impl Asked {
+    /// The rules of its route.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Its key.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Whose key it is.
+    pub fn principal(&self) -> &str {
+        &self.principal
+    }
+
+    /// Its method and path, for people.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// The language of its caller.
+    pub fn lang(&self) -> Lang {
+        self.lang
+    }
+}
+
+/// What happens to a request that is guarded.
+#[derive(Debug)]
+pub enum Entered {
+    /// It is run, by the caller of this.
+    Run(Held),
+    /// It is not run: this is its answer.
+    Answer(Response<Bytes>),
+}
+
+impl Guard {
+    /// A guard of these routes, on the engine's store and by its clock.
+    pub fn new(engine: &Engine, guarded: Guarded) -> Guard {
+        let rules = guarded.routes.iter().map(|route| Arc::new(route.rules.clone())).collect();
+        Guard(Arc::new(Inner {
+            engine: engine.clone(),
+            guarded,
+            rules,
+            counters: Counters::default(),
+            renewals: Renewals::default(),
+            bells: [const { Notify::const_new() }; BELLS],
+        }))
+    }
+
+    /// The engine that it works on.
+    pub fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    /// What it guards.
+    pub fn guarded(&self) -> &Guarded {
+        &self.0.guarded
+    }
+
+    /// Waits until nothing is run any more, and writes down what was counted. For the end of a service, after its last connection: a
+    /// request whose client went away may still be running.
+    pub async fn drain(&self) -> Result<(), StoreError> {
+        while self.held() > 0 {
+            tokio::time::sleep(FIRST_LOOK).await;
+        }
+        self.write_counts().await
+    }
+
+    /// Looks at the head of a request. Asks no store.
+    pub fn look(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Looked {
+        let wanted = self.0.guarded.position(method.as_str(), uri.path());
+        let Some(rules) = wanted.and_then(|at| self.0.rules.get(at)) else { return Looked::Pass };
+        self.count(Counted::Guarded);
+        let lang = language(headers);
+        let key = match Key::from_headers(headers, rules.key) {
+            Ok(Some(key)) => key,
+            Ok(None) if rules.required => return Looked::Refused(Problem::KeyMissing.response(lang)),
+            Ok(None) => return Looked::Pass,
+            Err(bad) => return Looked::Refused(Problem::KeyMalformed(bad).response(lang)),
+        };
+        self.count(Counted::Keyed);
+        let principal = self.principal(rules, headers);
+        let mut head = Sha256::new();
+        // The key is in the hash, so that equal requests of different keys cannot be told by their hashes.
+        for part in [principal.as_bytes(), key.as_str().as_bytes(), method.as_str().as_bytes()] {
+            frame(&mut head, part);
+        }
+        frame(&mut head, uri.path().as_bytes());
+        frame_some(&mut head, uri.query().map(str::as_bytes));
+        for value in headers.get_all(CONTENT_TYPE) {
+            frame_some(&mut head, Some(value.as_bytes()));
+        }
+        frame_some(&mut head, None);
+        let path: String = uri.path().chars().take(MAX_ENDPOINT_CHARS).collect();
+        let endpoint = format!("{method} {path}");
+        Looked::Guarded(Asked { rules: Arc::clone(rules), principal, key, endpoint, lang, head })
+    }
+
+    /// Takes the key for a request whose body is known by now, or answers it.
+    ///
+    /// To be awaited to its end, so in a task that no client's going away ends: dropped half-way, it may have taken a key that nobody
+    /// holds, and whose outcome then counts as unknown although nothing was run.
+    pub async fn enter(&self, asked: &Asked, body: &[u8]) -> Entered {
+        let mut hash = asked.head.clone();
+        frame(&mut hash, body);
+        let claim = KeyClaim {
+            principal: asked.principal.clone(),
+            key: asked.key.as_str().to_owned(),
+            endpoint: asked.endpoint.clone(),
+            request_hash: hex(&hash.finalize()),
+            hold_for: asked.rules.hold_for,
+            keep_for: asked.rules.keep_for,
+            rerun: asked.rules.unknown == OnUnknown::SafeToRerun,
+            job: None,
+        };
+        self.claim(asked, claim).await
+    }
+
+    async fn claim(&self, asked: &Asked, claim: KeyClaim) -> Entered {
+        let until = match asked.rules.in_flight {
+            InFlight::Conflict => None,
+            InFlight::Wait(wait_for) => Some(Instant::now() + wait_for),
+        };
+        let mut pause = FIRST_LOOK;
+        loop {
+            let bell = self.bell(&asked.principal, asked.key.as_str()).notified();
+            tokio::pin!(bell);
+            // Heard from here on: who completes between our look and our wait is not missed.
+            bell.as_mut().enable();
+            let now = self.0.engine.now();
+            let claimed = self.0.engine.store().claim_key(now, claim.clone()).await;
+            let problem = match claimed {
+                Err(error) => {
+                    tracing::error!(%error, endpoint = asked.endpoint, "an idempotency key cannot be looked up; its request is refused");
+                    Problem::StoreUnavailable
+                }
+                Ok(Claimed::Taken { hold, again }) => return Entered::Run(self.hold(asked, hold, again)),
+                Ok(Claimed::Completed { response, .. }) => {
+                    self.count(Counted::Replayed);
+                    return Entered::Answer(replayed(response, asked.lang));
+                }
+                Ok(Claimed::Mismatch { .. }) => {
+                    self.count(Counted::Mismatched);
+                    Problem::Mismatch { status: asked.rules.mismatch_status }
+                }
+                Ok(Claimed::Unknown { .. }) => {
+                    self.count(Counted::Unknown);
+                    Problem::UnknownOutcome
+                }
+                Ok(Claimed::InFlight { .. }) => {
+                    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+                    if let Some(left) = left.filter(|left| !left.is_zero()) {
+                        // Nothing to hear of is no error: another process may hold the key.
+                        drop(tokio::time::timeout(pause.min(left), bell).await);
+                        pause = (pause * 2).min(LAST_LOOK);
+                        continue;
+                    }
+                    self.count(Counted::InFlight);
+                    Problem::InFlight { retry_after: Duration::from_secs(1) }
+                }
+            };
+            return Entered::Answer(problem.response(asked.lang));
+        }
+    }
+
+    fn hold(&self, asked: &Asked, hold: KeyHold, again: bool) -> Held {
+        self.count(Counted::Taken);
+        self.renew(hold, asked.rules.hold_for);
+        Held::new(self.clone(), asked.clone(), hold, again)
+    }
+
+    fn principal(&self, rules: &Rules, headers: &HeaderMap) -> String {
+        let value = match &rules.principal {
+            Principal::Everybody => return "everybody".to_owned(),
+            Principal::Authorization => headers.get(AUTHORIZATION),
+            Principal::Header(name) => headers.get(name),
+        };
+        let Some(value) = value else { return "nobody".to_owned() };
+        let mut hash = Sha256::new();
+        // Bound to the store, so that hashes of two stores cannot be compared, nor looked up in a table made once for all.
+        frame(&mut hash, &self.0.engine.store().store_id().to_be_bytes());
+        frame(&mut hash, value.as_bytes());
+        hex(&hash.finalize()[..16])
+    }
+
+    fn bell(&self, principal: &str, key: &str) -> &Notify {
+        let mut hasher = DefaultHasher::new();
+        (principal, key).hash(&mut hasher);
+        let bells = u64::try_from(BELLS).unwrap_or(u64::MAX);
+        let place = usize::try_from(hasher.finish() % bells).unwrap_or(0);
+        &self.0.bells[place]
+    }
+}
+
+/// Each part says its length, so that no two requests are written the same.
+fn frame(hash: &mut Sha256, part: &[u8]) {
+    hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+    hash.update(part);
+}
+
+fn frame_some(hash: &mut Sha256, part: Option<&[u8]>) {
+    hash.update([u8::from(part.is_some())]);
+    frame(hash, part.unwrap_or_default());
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 15)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
+}

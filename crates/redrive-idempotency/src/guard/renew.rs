@@ -1,0 +1,108 @@
+//! Holders are still there: one task renews all of them, and most requests are over before their turn comes.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use redrive_store::{Finish, KeyHold};
+use tokio::time::Instant;
+
+use super::Guard;
+
+/// Who is renewed, and when.
+#[derive(Debug, Default)]
+pub(super) struct Renewals {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    held: HashMap<KeyHold, Renewal>,
+    /// Whether the task that renews is there.
+    running: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Renewal {
+    due: Instant,
+    hold_for: Duration,
+}
+
+/// A third of the time a holder may be silent: two renewals may be lost.
+fn next_due(hold_for: Duration) -> Instant {
+    Instant::now() + hold_for / 3
+}
+
+impl Guard {
+    fn renewals(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.renewals.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn renew(&self, hold: KeyHold, hold_for: Duration) {
+        let mut state = self.renewals();
+        state.held.insert(hold, Renewal { due: next_due(hold_for), hold_for });
+        if state.running {
+            return;
+        }
+        state.running = true;
+        drop(state);
+        tokio::spawn(self.clone().keep_renewing());
+    }
+
+    pub(super) fn no_longer_renew(&self, hold: KeyHold) {
+        self.renewals().held.remove(&hold);
+    }
+
+    /// How many requests are being run.
+    pub fn held(&self) -> usize {
+        self.renewals().held.len()
+    }
+
+    async fn keep_renewing(self) {
+        loop {
+            let soonest = {
+                let mut state = self.renewals();
+                let soonest = state.held.values().map(|renewal| renewal.due).min();
+                if soonest.is_none() {
+                    state.running = false;
+                }
+                soonest
+            };
+            let Some(soonest) = soonest else { return };
+            // A holder that comes meanwhile with a shorter time is seen in time all the same.
+            let look_again = Instant::now() + Duration::from_millis(100);
+            tokio::time::sleep_until(soonest.min(look_again)).await;
+            let now = Instant::now();
+            let due: Vec<(KeyHold, Duration)> = {
+                let state = self.renewals();
+                let due = state.held.iter().filter(|(_, renewal)| renewal.due <= now);
+                due.map(|(hold, renewal)| (*hold, renewal.hold_for)).collect()
+            };
+            for (hold, hold_for) in due {
+                let engine = &self.0.engine;
+                let renewed = engine.store().renew_key(engine.now(), hold, hold_for).await;
+                let mut state = self.renewals();
+                match renewed {
+                    Ok(Finish::Done) => {
+                        if let Some(renewal) = state.held.get_mut(&hold) {
+                            renewal.due = next_due(hold_for);
+                        }
+                    }
+                    Ok(Finish::Lost) => {
+                        tracing::warn!(
+                            record = hold.record,
+                            "an idempotency key was lost while its request was running"
+                        );
+                        state.held.remove(&hold);
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, record = hold.record, "an idempotency key could not be renewed; it is tried again");
+                        if let Some(renewal) = state.held.get_mut(&hold) {
+                            renewal.due = Instant::now() + (hold_for / 10).max(Duration::from_millis(50));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
