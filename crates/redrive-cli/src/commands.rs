@@ -48,6 +48,7 @@ mod retry;
 mod retry_candidates;
 mod review;
 mod run;
+mod run_key;
 mod signals;
 mod snapshot;
 mod status;
