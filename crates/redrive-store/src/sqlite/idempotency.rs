@@ -395,11 +395,11 @@ pub(super) fn release(
     hold: KeyHold,
     why: Option<&str>,
 ) -> Result<Finish, StoreError> {
-    let open = |held: &Held| held.state != KeyState::Completed;
-    let Some(held) = held(batch, hold)?.filter(open) else { return Ok(Finish::Lost) };
+    let open = |ours: &Held| ours.state != KeyState::Completed;
+    let Some(ours) = held(batch, hold)?.filter(open) else { return Ok(Finish::Lost) };
     batch.run(sql!("idempotency_delete"), [hold.record])?;
     if let Some(why) = why {
-        let of = held.of(hold);
+        let of = ours.of(hold);
         let (source_id, caller_id) = (batch.name(told::SOURCE)?, of.caller_id());
         batch.event(now, &told::idempotency_released(source_id, &caller_id, of, why))?;
     }
@@ -413,9 +413,9 @@ fn give_up(
     why: &str,
     keep_for: Duration,
 ) -> Result<Finish, StoreError> {
-    let Some(held) = held(batch, hold)? else { return Ok(Finish::Lost) };
-    if held.state == KeyState::InProgress {
-        become_unknown(batch, now, held.of(hold), why, keep_for)?;
+    let Some(ours) = held(batch, hold)? else { return Ok(Finish::Lost) };
+    if ours.state == KeyState::InProgress {
+        become_unknown(batch, now, ours.of(hold), why, keep_for)?;
     }
     Ok(Finish::Done)
 }
