@@ -10,6 +10,7 @@ mod jobs;
 mod look;
 mod looking;
 mod operate;
+mod outbox;
 mod policy_flags;
 mod proxy;
 mod redrive;
@@ -41,6 +42,7 @@ pub(crate) use operate::{
     DeskCommand, DiscardArgs, DlqExportArgs, DlqPurgeArgs, EditArgs, GroupsArgs, MetricsArgs, PrometheusArgs,
     QueueCommand,
 };
+pub(crate) use outbox::{OutboxAddArgs, OutboxCommand, OutboxFlushArgs, OutboxListArgs};
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use proxy::ProxyArgs;
 pub(crate) use redrive::RedriveArgs;
@@ -231,6 +233,10 @@ pub(crate) enum StoredCommand {
         command: Option<IdempotencyCommand>,
     },
     Proxy(ProxyArgs),
+    Outbox {
+        #[command(subcommand)]
+        command: Option<OutboxCommand>,
+    },
 }
 
 #[derive(Debug, clap::Args)]

@@ -30,6 +30,7 @@ mod import;
 mod man;
 mod metrics;
 mod opened;
+mod outbox;
 mod paging;
 mod policy_delays;
 mod policy_explain;
@@ -47,6 +48,7 @@ mod retry;
 mod retry_candidates;
 mod review;
 mod run;
+mod run_key;
 mod signals;
 mod snapshot;
 mod status;
@@ -209,6 +211,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         StoredCommand::Escalations { list, command } => escalations::run(list, command, stage),
         StoredCommand::Idempotency { list, command } => idempotency::run(list, command, stage),
         StoredCommand::Proxy(args) => proxy::run(&args, stage),
+        StoredCommand::Outbox { command } => outbox::run(command, stage),
     }
 }
 

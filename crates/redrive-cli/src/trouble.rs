@@ -2,6 +2,7 @@
 
 mod desk;
 mod filter;
+mod outbox;
 mod proxy;
 mod snapshot;
 mod task;
@@ -19,6 +20,7 @@ use crate::args::BadFilter;
 use crate::exit::Exit;
 use crate::pointer::point;
 pub(crate) use desk::DeskTrouble;
+pub(crate) use outbox::OutboxTrouble;
 pub(crate) use proxy::ProxyTrouble;
 pub(crate) use task::{TaskTrouble, placed};
 
@@ -122,6 +124,8 @@ pub(crate) enum Trouble {
     Snapshot(SnapshotError),
     /// Nobody knows where this user keeps things.
     NoSnapshotPlace,
+    /// The trouble of those who send later.
+    Outbox(OutboxTrouble),
 }
 
 impl From<EngineError> for Trouble {
@@ -171,6 +175,7 @@ impl Trouble {
             Trouble::Task(trouble) => trouble.exit(),
             Trouble::Proxy(trouble) => trouble.exit(),
             Trouble::Snapshot(error) => snapshot::exit(error),
+            Trouble::Outbox(trouble) => trouble.exit(),
             Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
                 Exit::Usage
             }
@@ -332,6 +337,7 @@ impl Trouble {
             Trouble::Task(trouble) => trouble.message(lang),
             Trouble::Proxy(trouble) => trouble.message(lang),
             Trouble::Snapshot(error) => snapshot::messages(error, lang).join("; "),
+            Trouble::Outbox(trouble) => trouble.message(lang),
             Trouble::NoSnapshotPlace => say(lang, "trouble.snapshot.no-place"),
         }
     }
@@ -393,6 +399,7 @@ impl Trouble {
             Trouble::Ambiguous { .. } => Some(say(lang, "trouble.hint.ambiguous")),
             Trouble::Review(_) => None,
             Trouble::Desk(trouble) => trouble.hint(lang),
+            Trouble::Outbox(trouble) => trouble.hint(lang),
             Trouble::Task(trouble) => Some(trouble.hint(lang)),
             Trouble::Proxy(trouble) => Some(trouble.hint(lang)),
             Trouble::Snapshot(error) => Some(snapshot::hint(error, lang)),

@@ -30,6 +30,7 @@ pub(crate) mod letters_imported;
 mod level;
 pub(crate) mod metrics;
 pub(crate) mod moment;
+pub(crate) mod outbox;
 pub(crate) mod policy;
 pub(crate) mod purged;
 pub(crate) mod queue;

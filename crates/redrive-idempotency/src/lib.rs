@@ -21,3 +21,6 @@ pub use replay::{IDEMPOTENCY_REPLAYED, kept};
 
 /// The rules by which requests are guarded.
 pub use redrive_policy::idempotency as rules;
+pub mod client;
+#[cfg(feature = "outbox")]
+pub mod outbox;

@@ -6,6 +6,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use redrive_idempotency::client::MAX_KEY_BYTES;
 use redrive_policy::{Cause, CauseSet, CurveKind, Factor, Jitter, Lang, Multiplier, human_duration, nearest};
 
 use redrive_store::{EventSeq, EventStatus, GroupState, JobId, MAX_NAME_BYTES, PRIORITIES, RunId, Timestamp};
@@ -64,6 +65,10 @@ pub(crate) enum BadValue {
     Assignment,
     /// No size.
     Bytes,
+    /// No item of the outbox.
+    ItemId,
+    /// Nothing that can be sent as a key.
+    Key,
 }
 
 /// `path=value`: what is to be set, and to what.
@@ -147,6 +152,8 @@ impl BadValue {
             }
             BadValue::Assignment => say(lang, "allowed.assignment"),
             BadValue::Bytes => say(lang, "allowed.bytes"),
+            BadValue::ItemId => say(lang, "allowed.item-id"),
+            BadValue::Key => text(lang, "allowed.key", &[("most", &MAX_KEY_BYTES)]),
         }
     }
 

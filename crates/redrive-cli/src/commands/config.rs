@@ -93,7 +93,9 @@ fn only_from_file(config: &Config) -> Vec<(&'static str, String)> {
     let told = [
         ("proxy.upstream", proxy.upstream.as_deref().map(redact)),
         ("proxy.listen", proxy.listen.clone()),
+        ("proxy.admin", proxy.admin.clone()),
         ("proxy.policy", proxy.policy.clone()),
+        ("proxy.connect_timeout", duration(proxy.connect_timeout)),
         ("proxy.upstream_timeout", duration(proxy.upstream_timeout)),
         ("proxy.client_timeout", duration(proxy.client_timeout)),
         ("proxy.drain_for", duration(proxy.drain_for)),

@@ -8,7 +8,7 @@ use redrive_store::{KeyQuery, KeyRecord, KeyState, StoredResponse, Timestamp};
 
 use super::opened::{self, Opened};
 use super::paging::NextPage;
-use super::{cancelled, confirm, shown};
+use super::{cancelled, confirm, run_key, shown};
 use crate::args::{IdempotencyCommand, KeyArg, KeysArgs};
 use crate::escape::beginning;
 use crate::text::text;
@@ -38,7 +38,11 @@ pub(super) fn run(
         }
         Some(IdempotencyCommand::Show { key, body }) => {
             let opened = opened::to_read(stage)?;
-            let (record, response) = found(&key, &opened)?;
+            let (mut record, response) = found(&key, &opened)?;
+            record.job = match record.job {
+                None => run_key::job_of(&record, &opened)?.map(|job| job.id),
+                job => job,
+            };
             let view = KeyView::new(&record, response, body, opened.now);
             shown(&view, Exit::Done, stage)
         }

@@ -113,7 +113,9 @@ pub(super) const PROXY: Table = Table {
     fields: &[
         Field::optional("upstream", URL, "The service behind it."),
         Field::optional("listen", ADDRESS, "Where it listens."),
+        Field::optional("admin", ADDRESS, "Where health and metrics are told, apart from everything else."),
         Field::optional("policy", NAME, "The policy under which requests with a key are tried again."),
+        Field::optional("connect_timeout", DURATION, "How long a connection to the service may take."),
         Field::optional("upstream_timeout", DURATION, "How long the service may take to answer."),
         Field::optional("client_timeout", DURATION, "How long a client may take to send its request."),
         Field::optional("drain_for", DURATION, "How long requests that are under way may take at the end."),

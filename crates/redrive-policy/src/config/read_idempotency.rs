@@ -29,8 +29,12 @@ pub struct ProxySettings {
     pub upstream: Option<String>,
     /// Where it listens: a host and a port.
     pub listen: Option<String>,
+    /// Where health and metrics are told, apart from everything else: a host and a port.
+    pub admin: Option<String>,
     /// The policy under which requests with a key are tried again.
     pub policy: Option<String>,
+    /// How long a connection to the service may take.
+    pub connect_timeout: Option<Duration>,
     /// How long the service may take to answer.
     pub upstream_timeout: Option<Duration>,
     /// How long a client may take to send its request.
@@ -81,7 +85,9 @@ pub(super) fn read_proxy(file: &Node, notes: &mut Notes) -> ProxySettings {
     ProxySettings {
         upstream: text("upstream"),
         listen: text("listen"),
+        admin: text("admin"),
         policy: text("policy"),
+        connect_timeout: timeout("connect_timeout"),
         upstream_timeout: timeout("upstream_timeout"),
         client_timeout: timeout("client_timeout"),
         drain_for: duration(section, "drain_for", "drain_for"),
@@ -363,7 +369,9 @@ mod tests {
             [proxy]
             upstream = "http://127.0.0.1:3000"
             listen = "[::1]:7412"
+            admin = "127.0.0.1:7413"
             policy = "api"
+            connect_timeout = "2s"
             upstream_timeout = "30s"
             client_timeout = "10s"
             drain_for = "0"
@@ -372,7 +380,9 @@ mod tests {
         let expected = ProxySettings {
             upstream: Some("http://127.0.0.1:3000".to_owned()),
             listen: Some("[::1]:7412".to_owned()),
+            admin: Some("127.0.0.1:7413".to_owned()),
             policy: Some("api".to_owned()),
+            connect_timeout: Some(Duration::from_secs(2)),
             upstream_timeout: Some(Duration::from_secs(30)),
             client_timeout: Some(Duration::from_secs(10)),
             drain_for: Some(Duration::ZERO),

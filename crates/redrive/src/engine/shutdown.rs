@@ -50,12 +50,12 @@ impl Shutdown {
         self.now.is_cancelled()
     }
 
-    /// Waits until it drains.
+    /// Waits until somebody asks to finish.
     pub async fn draining(&self) {
         self.drain.cancelled().await;
     }
 
-    /// Waits until it ends now.
+    /// Waits until somebody asks to let go.
     pub async fn ending_now(&self) {
         self.now.cancelled().await;
     }
