@@ -45,6 +45,9 @@ need zsh zsh
 need fish fish
 need mandoc mandoc
 need man man-db
+# A service of ten lines in another language, and the client that everybody has.
+need python3 python3
+need curl curl
 # PostgreSQL, of which the tests start servers of their own; Debian keeps its programs off the path. And a pooler before it.
 PATH="$PATH:$(printf '%s:' /usr/lib/postgresql/*/bin):/usr/sbin"
 need initdb postgresql

@@ -5,11 +5,14 @@
 mod escalation;
 mod filter;
 mod id;
+mod idempotency;
 mod jobs;
 mod look;
 mod looking;
 mod operate;
+mod outbox;
 mod policy_flags;
+mod proxy;
 mod redrive;
 mod review;
 mod simulate;
@@ -29,6 +32,7 @@ pub(crate) use escalation::{EscalationsArgs, EscalationsCommand, Place as Escala
 pub(crate) use filter::BadFilter;
 pub(crate) use filter::{events as events_where, letters as letters_where};
 pub(crate) use id::{IdArg, LetterPlace};
+pub(crate) use idempotency::{IdempotencyCommand, KeyArg, KeysArgs};
 pub(crate) use jobs::{EnqueueArgs, RunArgs, WorkArgs};
 pub(crate) use look::{
     CopyArgs, DlqCommand, DlqListArgs, EventsArgs, KeygenArgs, RetryArgs, ShowArgs, StoreCommand,
@@ -38,7 +42,9 @@ pub(crate) use operate::{
     DeskCommand, DiscardArgs, DlqExportArgs, DlqPurgeArgs, EditArgs, GroupsArgs, MetricsArgs, PrometheusArgs,
     QueueCommand,
 };
+pub(crate) use outbox::{OutboxAddArgs, OutboxCommand, OutboxFlushArgs, OutboxListArgs};
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
+pub(crate) use proxy::ProxyArgs;
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use review::ReviewArgs;
 pub(crate) use simulate::SimulateArgs;
@@ -219,6 +225,17 @@ pub(crate) enum StoredCommand {
         list: EscalationsArgs,
         #[command(subcommand)]
         command: Option<EscalationsCommand>,
+    },
+    Idempotency {
+        #[command(flatten)]
+        list: KeysArgs,
+        #[command(subcommand)]
+        command: Option<IdempotencyCommand>,
+    },
+    Proxy(ProxyArgs),
+    Outbox {
+        #[command(subcommand)]
+        command: Option<OutboxCommand>,
     },
 }
 

@@ -24,11 +24,13 @@ mod explain;
 mod export;
 mod failed;
 mod files;
+mod idempotency;
 mod ids;
 mod import;
 mod man;
 mod metrics;
 mod opened;
+mod outbox;
 mod paging;
 mod policy_delays;
 mod policy_explain;
@@ -36,6 +38,7 @@ mod policy_list;
 mod policy_show;
 mod policy_simulate;
 mod prometheus;
+mod proxy;
 mod purge;
 mod queue;
 mod redrive;
@@ -45,6 +48,7 @@ mod retry;
 mod retry_candidates;
 mod review;
 mod run;
+mod run_key;
 mod signals;
 mod snapshot;
 mod status;
@@ -205,6 +209,9 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         }
         StoredCommand::Prometheus(args) => prometheus::run(&args, stage),
         StoredCommand::Escalations { list, command } => escalations::run(list, command, stage),
+        StoredCommand::Idempotency { list, command } => idempotency::run(list, command, stage),
+        StoredCommand::Proxy(args) => proxy::run(&args, stage),
+        StoredCommand::Outbox { command } => outbox::run(command, stage),
     }
 }
 

@@ -104,8 +104,9 @@ pub(crate) fn show(names: &[String], stage: &mut Stage<'_>) -> Result<Exit, Trou
 fn list_topics(stage: &mut Stage<'_>) -> Result<(), Trouble> {
     let lang = stage.settings.lang;
     let mut page = format!("\n{}:\n", say(lang, "help.headings.topics"));
+    let widest = topics::all(lang).map(|(name, _)| name.len()).max().unwrap_or_default();
     for (name, title) in topics::all(lang) {
-        let _ = writeln!(page, "  {}  {title}", pad(name, 10));
+        let _ = writeln!(page, "  {}  {title}", pad(name, widest));
     }
     let _ = writeln!(page, "\n{}", say(lang, "help.topics"));
     write_help(&page, stage).map(|_| ())

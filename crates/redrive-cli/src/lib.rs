@@ -11,6 +11,7 @@ mod exit;
 mod help;
 mod pointer;
 mod render;
+mod run_answer;
 mod secret;
 mod settings;
 mod talk;

@@ -109,6 +109,11 @@ impl<'a> Talk<'a> {
         }
     }
 
+    /// What somebody else wrote to its stderr, byte for byte.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        let _ = self.stderr.write_all(bytes);
+    }
+
     /// A page that a renderer has made, before a question about it.
     pub(crate) fn page(&mut self, page: &str) {
         let _ = write!(self.stderr, "{page}");

@@ -29,6 +29,7 @@ topics!(
     "groups",
     "tasks",
     "snapshots",
+    "idempotency",
     "filter",
     "policies",
     "store",
@@ -122,7 +123,7 @@ mod tests {
     /// What stands for something is replaced by such a thing.
     fn filled(word: String) -> String {
         match word.as_str() {
-            "ID" | "…" => "job_17".to_owned(),
+            "ID" | "…" | "{job}" => "job_17".to_owned(),
             "NAME" => "mail".to_owned(),
             "FINGERPRINT" => "9012f945".to_owned(),
             _ => word,

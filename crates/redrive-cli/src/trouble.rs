@@ -2,6 +2,8 @@
 
 mod desk;
 mod filter;
+mod outbox;
+mod proxy;
 mod snapshot;
 mod task;
 
@@ -18,6 +20,8 @@ use crate::args::BadFilter;
 use crate::exit::Exit;
 use crate::pointer::point;
 pub(crate) use desk::DeskTrouble;
+pub(crate) use outbox::OutboxTrouble;
+pub(crate) use proxy::ProxyTrouble;
 pub(crate) use task::{TaskTrouble, placed};
 
 use crate::secret;
@@ -114,10 +118,14 @@ pub(crate) enum Trouble {
     Desk(DeskTrouble),
     /// The trouble of those who run tasks.
     Task(TaskTrouble),
+    /// The trouble of those who put a proxy in front of a service.
+    Proxy(ProxyTrouble),
     /// The trouble with snapshots of files.
     Snapshot(SnapshotError),
     /// Nobody knows where this user keeps things.
     NoSnapshotPlace,
+    /// The trouble of those who send later.
+    Outbox(OutboxTrouble),
 }
 
 impl From<EngineError> for Trouble {
@@ -165,7 +173,9 @@ impl Trouble {
         match self {
             Trouble::Desk(trouble) => trouble.exit(),
             Trouble::Task(trouble) => trouble.exit(),
+            Trouble::Proxy(trouble) => trouble.exit(),
             Trouble::Snapshot(error) => snapshot::exit(error),
+            Trouble::Outbox(trouble) => trouble.exit(),
             Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
                 Exit::Usage
             }
@@ -325,7 +335,9 @@ impl Trouble {
             // It may have several lines; where only one is wanted they stand in one.
             Trouble::Desk(trouble) => trouble.messages(lang).join("; "),
             Trouble::Task(trouble) => trouble.message(lang),
+            Trouble::Proxy(trouble) => trouble.message(lang),
             Trouble::Snapshot(error) => snapshot::messages(error, lang).join("; "),
+            Trouble::Outbox(trouble) => trouble.message(lang),
             Trouble::NoSnapshotPlace => say(lang, "trouble.snapshot.no-place"),
         }
     }
@@ -387,7 +399,9 @@ impl Trouble {
             Trouble::Ambiguous { .. } => Some(say(lang, "trouble.hint.ambiguous")),
             Trouble::Review(_) => None,
             Trouble::Desk(trouble) => trouble.hint(lang),
+            Trouble::Outbox(trouble) => trouble.hint(lang),
             Trouble::Task(trouble) => Some(trouble.hint(lang)),
+            Trouble::Proxy(trouble) => Some(trouble.hint(lang)),
             Trouble::Snapshot(error) => Some(snapshot::hint(error, lang)),
             Trouble::NoSnapshotPlace => Some(say(lang, "trouble.hint.snapshot.no-place")),
             Trouble::BadIdLine { .. } | Trouble::TooManyIds { .. } | Trouble::NoIds => {

@@ -233,6 +233,29 @@ fn a_file_is_found_upward_and_beaten_by_variables_and_flags() {
     insta::assert_snapshot!("config_layers", page);
 }
 
+/// R-I1, R-I6: what is guarded, and what the proxy is told, is shown where a file says it; a mistake is told with its place.
+#[test]
+fn guarded_requests_are_shown_and_checked() {
+    let good = "[idempotency]\nkey = 'any'\n[[idempotency.route]]\nmethods = ['POST']\npath = '/v1/bookmarks'\nrequired = true\n\
+                [[idempotency.route]]\npath = '/v1/**'\n[proxy]\nupstream = 'http://127.0.0.1:3000'\nclient_timeout = '10s'\n";
+    let bad = "[idempotency]\nin_flight = 'waits'\nheaders = ['etag', 'Set-Cookie']\nmax_response = '1GiB'\n\
+               [idempotency.outcomes]\n'6xx' = 'release'\n[[idempotency.route]]\npath = 'v1'\n[proxy]\npolicy = 'stadnard'\n";
+    let mut page = String::new();
+    for (text, command) in [
+        (good, "config show --json"),
+        (good, "config check"),
+        (bad, "config check --plain"),
+        (bad, "config check --plain --lang ja"),
+    ] {
+        let directory = directory(text);
+        let ran = line(command).in_directory(directory.path()).run();
+        page.push_str(
+            &format!("===== redrive {command}\n{ran}\n").replace(directory.path().to_str().unwrap(), "[DIR]"),
+        );
+    }
+    insta::assert_snapshot!("config_idempotency", page);
+}
+
 /// The figures of a corpus, with every miss.
 #[test]
 fn accuracy_in_every_form() {

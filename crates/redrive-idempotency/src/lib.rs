@@ -10,14 +10,19 @@ mod guides;
 mod key;
 mod layer;
 mod problem;
+#[cfg(feature = "proxy")]
+pub mod proxy;
 mod replay;
 
 pub use extract::{CompleteError, Idem};
 pub use guard::{Asked, Entered, Guard, Held, Looked};
 pub use key::{BadKey, IDEMPOTENCY_KEY, Key};
 pub use layer::{AnswerBody, Answering, BadRoute, IdempotencyLayer, Idempotent, REDRIVE_IDEMPOTENCY};
-pub use problem::Problem;
+pub use problem::{Doubt, Problem, Refusal};
 pub use replay::{IDEMPOTENCY_REPLAYED, kept};
 
 /// The rules by which requests are guarded.
 pub use redrive_policy::idempotency as rules;
+pub mod client;
+#[cfg(feature = "outbox")]
+pub mod outbox;

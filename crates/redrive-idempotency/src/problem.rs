@@ -50,6 +50,56 @@ pub enum Problem {
     StoreUnavailable,
     /// The handler broke down on the way.
     HandlerBroke,
+    /// No connection to the service behind the proxy came about.
+    UpstreamUnreachable,
+    /// The service behind the proxy went away, or answered what is no HTTP.
+    UpstreamLost(Doubt),
+    /// The service behind the proxy did not answer in time.
+    UpstreamTimeout(Doubt),
+    /// The proxy cannot pass on such a request.
+    ProxyRefused(Refusal),
+}
+
+/// What a request that had been sent leaves behind when no answer comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// It had no key: it is the client's to find out.
+    Unguarded,
+    /// Its key says from now on that nobody knows how it ended.
+    Unknown,
+    /// Its route can bear another try, so the client may send it again.
+    SafeToRerun,
+}
+
+impl Doubt {
+    const fn name(self) -> &'static str {
+        match self {
+            Doubt::Unguarded => "detail",
+            Doubt::Unknown => "unknown",
+            Doubt::SafeToRerun => "safe_to_rerun",
+        }
+    }
+}
+
+/// Why the proxy does not pass on a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// It wants a tunnel to somewhere.
+    Connect,
+    /// It says no host, or more than one.
+    Host,
+    /// There is nothing under this reserved path.
+    Reserved,
+}
+
+impl Refusal {
+    const fn name(self) -> &'static str {
+        match self {
+            Refusal::Connect => "connect",
+            Refusal::Host => "host",
+            Refusal::Reserved => "reserved",
+        }
+    }
 }
 
 impl Problem {
@@ -66,6 +116,10 @@ impl Problem {
             Problem::RequestBroken => "idempotency-request-broken",
             Problem::StoreUnavailable => "idempotency-store-unavailable",
             Problem::HandlerBroke => "idempotency-handler-broke",
+            Problem::UpstreamUnreachable => "upstream-unreachable",
+            Problem::UpstreamLost(_) => "upstream-lost",
+            Problem::UpstreamTimeout(_) => "upstream-timeout",
+            Problem::ProxyRefused(_) => "proxy-request-refused",
         }
     }
 
@@ -82,13 +136,18 @@ impl Problem {
             Problem::RequestTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Problem::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             Problem::HandlerBroke => StatusCode::INTERNAL_SERVER_ERROR,
+            Problem::UpstreamUnreachable | Problem::UpstreamLost(_) => StatusCode::BAD_GATEWAY,
+            Problem::UpstreamTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
+            Problem::ProxyRefused(Refusal::Connect) => StatusCode::NOT_IMPLEMENTED,
+            Problem::ProxyRefused(Refusal::Host) => StatusCode::BAD_REQUEST,
+            Problem::ProxyRefused(Refusal::Reserved) => StatusCode::NOT_FOUND,
         }
     }
 
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Problem::InFlight { retry_after } => Some(*retry_after),
-            Problem::StoreUnavailable => Some(Duration::from_secs(1)),
+            Problem::StoreUnavailable | Problem::UpstreamUnreachable => Some(Duration::from_secs(1)),
             _ => None,
         }
     }
@@ -104,6 +163,10 @@ impl Problem {
                 text(lang, &format!("{code}.detail"), &[("status", status)])
             }
             Problem::RequestTooLarge { limit } => text(lang, &format!("{code}.detail"), &[("limit", limit)]),
+            Problem::UpstreamLost(doubt) | Problem::UpstreamTimeout(doubt) => {
+                text(lang, &format!("{code}.{}", doubt.name()), &[])
+            }
+            Problem::ProxyRefused(refusal) => text(lang, &format!("{code}.{}", refusal.name()), &[]),
             _ => text(lang, &format!("{code}.detail"), &[]),
         };
         let body = json!({
@@ -172,10 +235,15 @@ mod tests {
             Problem::HandlerBroke,
         ];
         every.extend(bad.map(Problem::KeyMalformed));
+        for doubt in [Doubt::Unguarded, Doubt::Unknown, Doubt::SafeToRerun] {
+            every.extend([Problem::UpstreamLost(doubt), Problem::UpstreamTimeout(doubt)]);
+        }
+        every.extend([Refusal::Connect, Refusal::Host, Refusal::Reserved].map(Problem::ProxyRefused));
+        every.push(Problem::UpstreamUnreachable);
         every
     }
 
-    /// R-I4, R-X1: every problem has its words in both languages, with its numbers in them, and says its own status.
+    /// R-I4, R-C2: every problem has its words in both languages, with its numbers in them, and says its own status.
     #[test]
     fn every_problem_has_its_words_in_both_languages() {
         for problem in every() {
@@ -199,17 +267,20 @@ mod tests {
         assert!(String::from_utf8_lossy(limit.body()).contains("77"));
     }
 
-    /// R-I4: the two that are worth asking again for say when.
+    /// R-I4: those that are worth asking again for say when.
     #[test]
     fn retry_after_is_at_least_a_second() {
         for problem in every() {
             let told = problem.response(Lang::En).headers().get(RETRY_AFTER).cloned();
-            let asks_again = matches!(problem, Problem::InFlight { .. } | Problem::StoreUnavailable);
+            let asks_again = matches!(
+                problem,
+                Problem::InFlight { .. } | Problem::StoreUnavailable | Problem::UpstreamUnreachable
+            );
             assert_eq!(told.map(|after| after == "1"), asks_again.then_some(true), "{problem:?}");
         }
     }
 
-    /// R-X1: the language is the one that is wanted most, of those that we speak.
+    /// R-C2: the language is the one that is wanted most, of those that we speak.
     #[test]
     fn the_language_is_the_one_that_is_wanted_most() {
         let check = |wanted: &'static str, expected: Lang| {

@@ -20,6 +20,7 @@
 
 mod check;
 mod file;
+mod idempotency_file;
 mod inherit;
 mod node;
 mod path;
@@ -28,6 +29,7 @@ mod plan_file;
 mod problem;
 mod read_auto_redrive;
 mod read_backoff;
+mod read_idempotency;
 mod read_plan;
 mod read_policy;
 mod read_review;
@@ -44,6 +46,7 @@ use std::collections::BTreeMap;
 use crate::cause::{Cause, CauseSet};
 use crate::classify::{Classifier, UserRule};
 use crate::escalation::EscalateSettings;
+use crate::idempotency::Guarded;
 use crate::lang::Lang;
 use crate::policy::{Policy, PolicySpec};
 use crate::presets::PRESETS;
@@ -55,6 +58,7 @@ use shape::{Shape, Table};
 
 pub use problem::{ConfigError, Expected, Place, Problem, ProblemKind, ValueType};
 pub use read_auto_redrive::AutoRedrive;
+pub use read_idempotency::ProxySettings;
 pub use task::TaskRetryOverride;
 pub use write::policy_to_json;
 
@@ -73,6 +77,10 @@ pub struct Config {
     pub escalate: EscalateSettings,
     /// What output has to be like where it is reviewed.
     pub review: ReviewPlan,
+    /// The requests that are done once however often they come; nothing when the file does not say.
+    pub idempotency: Option<Guarded>,
+    /// What the proxy would otherwise be told each time.
+    pub proxy: ProxySettings,
     /// What the command line would otherwise be told each time.
     pub settings: Settings,
     /// What is odd without being wrong.
@@ -181,6 +189,8 @@ impl Config {
             auto_redrive: read_auto_redrive::read(node, &mut notes),
             escalate: read_escalate(node),
             review: node.get("review").map(read_review::read).unwrap_or_default(),
+            idempotency: read_idempotency::read(node, &mut notes),
+            proxy: read_idempotency::read_proxy(node, &mut notes),
             settings: Settings {
                 store: node.get("store").and_then(Node::text).map(str::to_owned),
                 key_file: node.get("key_file").and_then(Node::text).map(str::to_owned),
@@ -189,13 +199,14 @@ impl Config {
             },
             warnings: Vec::new(),
         };
-        if let (Some(name), Some(field)) = (&config.settings.policy, node.get("policy"))
-            && config.policy(name).is_none()
-        {
+        let proxy = Path::Top.field("proxy");
+        for (table, path) in [(Some(node), Path::Top), (node.get("proxy"), proxy)] {
+            let Some(field) = table.and_then(|table| table.get("policy")) else { continue };
+            let Some(name) = field.text().filter(|name| config.policy(name).is_none()) else { continue };
             let known = config.policy_names();
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             let (kind, expected) = inherit::unknown_policy(name, &known, None);
-            notes.wrong.add(field.at, &Path::Top.field("policy"), kind, expected);
+            notes.wrong.add(field.at, &path.field("policy"), kind, expected);
         }
         config.warnings = checked(node, &file::FILE, notes, file)?;
         Ok(config)

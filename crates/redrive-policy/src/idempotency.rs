@@ -318,7 +318,11 @@ impl Guarded {
     /// What guards a service when nothing is configured (design.md §5): every POST and PATCH that carries a key, which may be any
     /// text; nothing is required.
     pub fn whatever_carries_a_key() -> Guarded {
-        let rules = Rules { key: KeyForm::Any, ..Rules::default() };
+        Guarded::everything(Rules { key: KeyForm::Any, ..Rules::default() })
+    }
+
+    /// Every POST and PATCH, by these rules.
+    pub fn everything(rules: Rules) -> Guarded {
         let everything = PathPattern { text: "/**".to_owned(), segments: Vec::new(), rest: true };
         Guarded { routes: vec![Route { methods: Vec::new(), path: everything, rules }] }
     }

@@ -106,6 +106,24 @@ fn word() -> impl Strategy<Value = &'static str> {
         "overrides",
         "crash_budget",
         "max_retry_after",
+        "idempotency",
+        "keep_for",
+        "wait_for",
+        "outcomes",
+        "headers",
+        "set-cookie",
+        "route",
+        "methods",
+        "path",
+        "/v1/**",
+        "5xx",
+        "release",
+        "principal",
+        "everybody",
+        "max_response",
+        "mismatch_status",
+        "proxy",
+        "upstream",
         "1.5s",
         "(",
         "sqlite:x",
@@ -173,7 +191,7 @@ proptest! {
                 let beyond_schema = |kind: &ProblemKind| matches!(
                     kind,
                     ProblemKind::UnknownName { .. } | ProblemKind::Cycle { .. } | ProblemKind::RetryIsStandard
-                        | ProblemKind::GivenTwice { .. }
+                        | ProblemKind::GivenTwice { .. } | ProblemKind::TooShort { .. }
                 );
                 prop_assert!(error.problems.iter().all(|problem| beyond_schema(&problem.kind)), "{error}\n{file:#}");
                 if let Some(from_toml) = from_toml {

@@ -43,10 +43,13 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use redrive_policy::{Classifier, Config, EscalateSettings, Lang, Policy, RecoverySettings, Rng};
+use redrive_policy::{
+    Classifier, Config, Decision, EscalateSettings, History, Lang, Policy, RecoverySettings, Rng, decide,
+};
 use redrive_store::{Store, Timestamp};
 
 use crate::chance;
+use crate::outcome::Evidence;
 use inline::Desk;
 use maintenance::ClockWatch;
 use policies::Policies;
@@ -75,7 +78,7 @@ pub use inline::InlineRetry;
 pub use maintenance::Maintained;
 pub use maintenance::recover::check_recovery_rule;
 pub use metrics::{
-    AutomaticRetry, Hour, LetterCounts, MetricsReport, Rates, Recovery, RetryCounts, Spread, Totals,
+    AutomaticRetry, Hour, KeyUse, LetterCounts, MetricsReport, Rates, Recovery, RetryCounts, Spread, Totals,
     TypeCount,
 };
 pub use overrides::{overrides_from_json, overrides_to_json};
@@ -193,16 +196,39 @@ impl Engine {
         self.policies().named(Some(name)).map(|named| named.policy.clone())
     }
 
+    /// The policy of whoever names none.
+    pub fn default_policy(&self) -> Policy {
+        self.policies().default_named().policy.clone()
+    }
+
+    /// What the classifier and a policy make of a failure after so many retries: for work that no worker carries out.
+    ///
+    /// ```
+    /// use redrive::{Action, Evidence, engine::Engine};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// let engine = Engine::open(dir.path().join("redrive.db"))?;
+    /// let rejected = Evidence { http_status: Some(401), ..Evidence::default() };
+    /// assert_eq!(engine.decide_on(&rejected, &engine.default_policy(), 0).action, Action::Escalate);
+    /// # Ok::<(), redrive::engine::EngineError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn decide_on(&self, evidence: &Evidence, policy: &Policy, retries: u32) -> Decision {
+        let failure = self.classifier().classify(&evidence.report());
+        decide(policy, &failure, &History::retries(retries), &mut self.rng())
+    }
+
     fn policies(&self) -> Arc<Policies> {
         Arc::clone(&self.0.policies.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn classifier(&self) -> Arc<Classifier> {
+    /// What tells failures apart: the configuration's rules and the built-in ones.
+    pub fn classifier(&self) -> Arc<Classifier> {
         Arc::clone(&self.0.classifier.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A source of chance: of its own, or the next of a seeded series.
-    fn rng(&self) -> Rng {
+    pub fn rng(&self) -> Rng {
         match &self.0.seed {
             None => chance::fresh(),
             Some(seed) => Rng::seeded(Rng::seeded(seed.fetch_add(1, Ordering::Relaxed)).next_u64()),

@@ -349,7 +349,7 @@ fn told(end: End, began: Instant, heard: Heard) -> Executed {
         End::Cancelled => (Outcome::Cancelled("the attempt was cancelled".to_owned()), Some(128 + 15)),
         End::Lost(error) => (Outcome::failed(Evidence::of(&error)), None),
     };
-    Executed { outcome, exit_code, stdout_tail, stderr_tail, elapsed }
+    Executed { exit_code, stdout_tail, stderr_tail, ..Executed::silent(outcome, elapsed) }
 }
 
 /// What it means that a command's output did not arrive. Nobody who reads any more is somebody who has seen enough:

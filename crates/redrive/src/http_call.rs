@@ -90,6 +90,7 @@ pub async fn call_http(client: &Client, spec: &HttpSpec, around: &Surroundings) 
         }
         told = exchange => told,
     };
+    let http_status = told.as_ref().ok().map(|answer| answer.status.as_u16());
     let (outcome, stdout_tail) = match told {
         Ok(answer) => {
             let shown = crate::secrets::redact(&answer.body);
@@ -101,7 +102,7 @@ pub async fn call_http(client: &Client, spec: &HttpSpec, around: &Surroundings) 
             (Outcome::failed(evidence), None)
         }
     };
-    Executed { stdout_tail, ..Executed::silent(outcome, began.elapsed()) }
+    Executed { http_status, stdout_tail, ..Executed::silent(outcome, began.elapsed()) }
 }
 
 fn request(client: &Client, spec: &HttpSpec, around: &Surroundings) -> Result<Request, Evidence> {

@@ -245,6 +245,8 @@ pub struct Executed {
     /// The exit code as a shell would say it: the command's own, 128+n for signal n, 124 for its time, 126 and 127
     /// when it did not start. Nothing for what is not a process.
     pub exit_code: Option<i32>,
+    /// The status of an HTTP answer, also of a good one.
+    pub http_status: Option<u16>,
     /// The end of what it wrote to stdout, or of the answer's body: at most 8 KiB, without secrets.
     pub stdout_tail: Option<String>,
     /// The end of what it wrote to stderr: at most 8 KiB, without secrets.
@@ -262,7 +264,8 @@ impl Executed {
     /// assert_eq!(Executed::silent(Outcome::Succeeded, Duration::ZERO).process_exit_code(), 0);
     /// ```
     pub fn silent(outcome: Outcome, elapsed: Duration) -> Executed {
-        Executed { outcome, exit_code: None, stdout_tail: None, stderr_tail: None, elapsed }
+        let (exit_code, http_status) = (None, None);
+        Executed { outcome, exit_code, http_status, stdout_tail: None, stderr_tail: None, elapsed }
     }
 
     /// With which code a process that ran this in its place should end.

@@ -23,6 +23,8 @@ pub(crate) struct RunArgs {
     pub(crate) review: bool,
     #[arg(long, value_name = "HOW", value_parser = how())]
     pub(crate) hint: Option<HintBy>,
+    #[arg(long, value_name = "KEY", value_parser = value::name, conflicts_with = "detach")]
+    pub(crate) idempotency_key: Option<String>,
     #[arg(long)]
     pub(crate) detach: bool,
     #[command(flatten)]

@@ -6,6 +6,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use redrive_idempotency::client::MAX_KEY_BYTES;
 use redrive_policy::{Cause, CauseSet, CurveKind, Factor, Jitter, Lang, Multiplier, human_duration, nearest};
 
 use redrive_store::{EventSeq, EventStatus, GroupState, JobId, MAX_NAME_BYTES, PRIORITIES, RunId, Timestamp};
@@ -44,6 +45,8 @@ pub(crate) enum BadValue {
     },
     /// Neither the id of a job nor that of an event.
     Id,
+    /// Not the id of an idempotency key.
+    KeyId,
     /// Not the id of a redrive.
     RunId,
     Rate,
@@ -62,6 +65,10 @@ pub(crate) enum BadValue {
     Assignment,
     /// No size.
     Bytes,
+    /// No item of the outbox.
+    ItemId,
+    /// Nothing that can be sent as a key.
+    Key,
 }
 
 /// `path=value`: what is to be set, and to what.
@@ -125,6 +132,7 @@ impl BadValue {
                 text(lang, "allowed.one-of", &[("names", &format!("{}{any}", Cause::NAMES.join(", ")))])
             }
             BadValue::Id => say(lang, "allowed.id"),
+            BadValue::KeyId => say(lang, "allowed.key-id"),
             BadValue::Since => say(lang, "allowed.since"),
             BadValue::Status { .. } => {
                 let names = EventStatus::ALL.map(EventStatus::name).join(", ");
@@ -144,6 +152,8 @@ impl BadValue {
             }
             BadValue::Assignment => say(lang, "allowed.assignment"),
             BadValue::Bytes => say(lang, "allowed.bytes"),
+            BadValue::ItemId => say(lang, "allowed.item-id"),
+            BadValue::Key => text(lang, "allowed.key", &[("most", &MAX_KEY_BYTES)]),
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, Command};
 use redrive_policy::{Cause, skeleton};
-use redrive_store::{EventStatus, GroupQuery, LetterFilter, StoreError, Timestamp};
+use redrive_store::{EventStatus, GroupQuery, KeyQuery, KeyState, LetterFilter, StoreError, Timestamp};
 
 use super::opened::{self, Opened};
 use crate::escape::{cut, escape};
@@ -40,6 +40,7 @@ enum Kind {
     Cause,
     EventStatus,
     Topic,
+    Key,
 }
 
 pub(super) fn run(words: &[OsString], stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
@@ -220,6 +221,8 @@ fn kind_of(arg: &Arg, path: &[&str]) -> Option<Kind> {
         ("NAME", "name") if path.first() == Some(&"queue") => Some(Kind::Queue),
         ("NAME", "name") if path.first() == Some(&"policy") => Some(Kind::Policy),
         (_, "policy") => Some(Kind::Policy),
+        ("KEY|ID", _) => Some(Kind::Key),
+        ("KEY", "key") if path.first() == Some(&"idempotency") => Some(Kind::Key),
         ("CAUSE", _) => Some(Kind::Cause),
         ("STATUS", _) => Some(Kind::EventStatus),
         ("COMMAND", _) if path == ["help"] => Some(Kind::Topic),
@@ -271,6 +274,11 @@ fn ask(kind: Kind, opened: &Opened) -> Result<Vec<Candidate>, StoreError> {
             }
             Kind::Queue => {
                 store.queues().await?.into_iter().map(|queue| (queue.name, String::new())).collect()
+            }
+            Kind::Key => {
+                let keys = store.keys(KeyQuery { limit: LOOKED_AT, ..KeyQuery::default() }).await?;
+                let what = |state: KeyState, endpoint: &str| format!("{}: {endpoint}", state.name());
+                keys.into_iter().map(|one| (one.key, what(one.state, &one.endpoint))).collect()
             }
             Kind::Policy | Kind::Cause | Kind::EventStatus | Kind::Topic => Vec::new(),
         })

@@ -1,6 +1,6 @@
 //! `config show` and `config schema`: what holds here, and what may be written into a file.
 
-use redrive_policy::{Config, UserRule};
+use redrive_policy::{Config, UserRule, human_duration, redact};
 
 use crate::args::ColorChoice;
 use crate::render::json;
@@ -38,7 +38,7 @@ fn settings(settings: &Settings, config: &Config) -> Vec<SettingView> {
     let (escalate, usually) = (&config.escalate, &built_in.escalate);
     let config_path = settings.config_path().map(|path| path.display().to_string());
     let (key_file, key_origin) = settings.key_source.shown();
-    vec![
+    let mut shown = vec![
         SettingView::new("config", config_path, settings.config_origin().clone()),
         SettingView::store(&settings.store.value, settings.store.origin.clone()),
         SettingView::new("key_file", key_file, key_origin),
@@ -75,7 +75,33 @@ fn settings(settings: &Settings, config: &Config) -> Vec<SettingView> {
             escalate.max_message_length,
             from_file(escalate.max_message_length != usually.max_message_length),
         ),
-    ]
+    ];
+    let only_from_file = only_from_file(config).into_iter();
+    shown.extend(only_from_file.map(|(name, value)| SettingView::new(name, value, from_file(true))));
+    shown
+}
+
+/// What is shown only where the file says it: each guarded route, and what the proxy is told.
+fn only_from_file(config: &Config) -> Vec<(&'static str, String)> {
+    let routes = config.idempotency.iter().flat_map(|guarded| &guarded.routes).map(|route| {
+        let methods =
+            if route.methods.is_empty() { "POST, PATCH".to_owned() } else { route.methods.join(", ") };
+        ("idempotency.route", format!("{methods} {}", route.path))
+    });
+    let proxy = &config.proxy;
+    let duration = |given: Option<std::time::Duration>| given.map(human_duration);
+    let told = [
+        ("proxy.upstream", proxy.upstream.as_deref().map(redact)),
+        ("proxy.listen", proxy.listen.clone()),
+        ("proxy.admin", proxy.admin.clone()),
+        ("proxy.policy", proxy.policy.clone()),
+        ("proxy.connect_timeout", duration(proxy.connect_timeout)),
+        ("proxy.upstream_timeout", duration(proxy.upstream_timeout)),
+        ("proxy.client_timeout", duration(proxy.client_timeout)),
+        ("proxy.drain_for", duration(proxy.drain_for)),
+        ("proxy.max_connections", proxy.max_connections.map(|most| most.to_string())),
+    ];
+    routes.chain(told.into_iter().filter_map(|(name, value)| Some((name, value?)))).collect()
 }
 
 /// A schema is JSON in every form.

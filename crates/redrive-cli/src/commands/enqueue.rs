@@ -76,7 +76,7 @@ pub(super) fn command(argv: &[OsString], stage: &Stage<'_>) -> Result<CommandSpe
 }
 
 /// The body of a call: the text itself, a file's, or all of stdin.
-fn read_body(body: &str, stage: &mut Stage<'_>) -> Result<Vec<u8>, Trouble> {
+pub(super) fn read_body(body: &str, stage: &mut Stage<'_>) -> Result<Vec<u8>, Trouble> {
     let mut bytes = Vec::new();
     let limit = u64::try_from(MAX_PAYLOAD_BYTES).unwrap_or(u64::MAX).saturating_add(1);
     if body == "-" {

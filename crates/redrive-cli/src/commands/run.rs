@@ -19,6 +19,7 @@ use tokio::time::sleep;
 use super::enqueue::{self, EXEC};
 use super::files::{self, FilesToTell};
 use super::opened::{self, Opened};
+use super::run_key::{self, Entered, Fate, Held, RENEW_EVERY};
 use super::signals::{SIGINT, Signals};
 use super::told::{End, Failed, Told};
 use crate::args::RunArgs;
@@ -72,7 +73,20 @@ fn try_run(args: &RunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let opened = opened::to_write(stage)?;
     let (engine, mut files) = files::heard(opened.engine_builder(&config, stage), "run");
     let engine = engine.build()?;
+    let held = match &args.idempotency_key {
+        None => None,
+        Some(key) => match run_key::enter(key, args, &engine, &opened, stage)? {
+            Entered::Held(held) => Some(held),
+            Entered::Over(exit) => {
+                // What was acknowledged is safe; closing only tidies up.
+                let _ = opened.wait(opened.store.close());
+                return Ok(exit);
+            }
+        },
+    };
     let job = NewJob {
+        idempotency_key: args.idempotency_key.clone(),
+        caller_id: held.as_ref().map(Held::caller_id),
         policy: Some(policy.to_owned()),
         overrides: overrides_to_json(&args.flags.wish()),
         timeout: args.timeout,
@@ -88,12 +102,35 @@ fn try_run(args: &RunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
         return Ok(Exit::Done);
     }
     let mut stored = None;
-    let attempted = opened.runtime.block_on(attempts(&engine, job, &mut stored, &mut files, stage));
-    if let (Err(_), Some(id)) = (&attempted, stored) {
-        stage.talk.note(&text(stage.settings.lang, "run.stored", &[("id", &id)]));
-    }
-    let (id, last, signal) = attempted?;
+    let attempted =
+        opened.runtime.block_on(attempts(&engine, job, &mut stored, held.as_ref(), &mut files, stage));
+    let (id, last, signal) = match attempted {
+        Ok(ended) => ended,
+        Err(trouble) => {
+            if let Some(id) = stored {
+                stage.talk.note(&text(stage.settings.lang, "run.stored", &[("id", &id)]));
+            }
+            if let Some(held) = held {
+                // Without a job nothing can have been run; with one, the job knows.
+                let fate = stored.map_or(Fate::Release, |_| Fate::GiveUp("redrive itself failed"));
+                held.end(&fate, OUR_FAULT, &engine, &opened, stage);
+            }
+            return Err(trouble);
+        }
+    };
     let ended = end(id, last.as_ref(), signal, &opened, stage);
+    if let Some(held) = held {
+        let fate = if ended.is_ok() {
+            Fate::of(last.as_ref(), signal)
+        } else {
+            Fate::GiveUp("redrive itself failed")
+        };
+        let code = match &ended {
+            Ok(Exit::Command(code)) => *code,
+            _ => OUR_FAULT,
+        };
+        held.end(&fate, code, &engine, &opened, stage);
+    }
     // What was acknowledged is safe; closing only tidies up.
     let _ = opened.wait(opened.store.close());
     ended
@@ -119,14 +156,19 @@ async fn attempts(
     engine: &Engine,
     job: NewJob,
     stored: &mut Option<JobId>,
+    held: Option<&Held>,
     files: &mut FilesToTell,
     stage: &mut Stage<'_>,
 ) -> Result<(JobId, Option<Told>, Option<i32>), Trouble> {
     let relay = Relay::new();
     let wired = {
         let relay = relay.clone();
-        CommandExecutor::wired(move || Wiring::passed_through(relay.clone()))
+        match held.map(Held::wiring) {
+            Some(wiring) => CommandExecutor::wired(move || wiring(relay.clone())),
+            None => CommandExecutor::wired(move || Wiring::passed_through(relay.clone())),
+        }
     };
+    let mut renewal = tokio::time::interval(RENEW_EVERY);
     let mut signals = Signals::listen().map_err(Trouble::NoRuntime)?;
     let (teller, mut told) = unbounded_channel();
     let worker = engine
@@ -155,6 +197,7 @@ async fn attempts(
                     between(&attempt, stage);
                     last = Some(attempt);
                 }
+                _ = renewal.tick(), if held.is_some() => renew(held, engine).await,
                 signal = signals.next() => relay.send(signal),
                 // A command that runs is told by the relay; a job that only waits is cancelled here.
                 () = sleep(CANCEL_EVERY), if relay.heard().is_some() => cancel(engine, id, &relay).await?,
@@ -168,6 +211,14 @@ async fn attempts(
     files.rest(stage);
     drain(&mut told, &mut last, stage);
     Ok((id, last, relay.heard()))
+}
+
+/// A renewal that fails is no reason to stop: should the key lapse meanwhile, whoever comes asks the job, and completing it
+/// at the end still counts.
+async fn renew(held: Option<&Held>, engine: &Engine) {
+    if let Some(held) = held {
+        let _ = held.renew(engine.now()).await;
+    }
 }
 
 /// What was told between the worker's last word and its end.
@@ -296,7 +347,7 @@ fn dead(
 }
 
 /// A command's exit code as ours.
-fn code(exit_code: Option<i32>, otherwise: u8) -> u8 {
+pub(super) fn code(exit_code: Option<i32>, otherwise: u8) -> u8 {
     exit_code.map_or(otherwise, |code| u8::try_from(code & 0xff).unwrap_or(otherwise))
 }
 

@@ -16,6 +16,14 @@ pub(crate) enum DeskTrouble {
     NoQueue { queue: String, store: String },
     /// Nothing that waits for a person has this id.
     NoEscalation { id: String, store: String },
+    /// No idempotency key is called so.
+    NoKey { written: String, store: String },
+    /// Several keys are called so, or begin so.
+    SeveralKeys { written: String, named: Vec<String> },
+    /// There are too many keys to find one by its beginning.
+    TooManyKeys { written: String, n: usize },
+    /// The key was used meanwhile, or somebody else was faster.
+    KeyChanged { id: String },
     /// No editor is named, and there is no usual one.
     NoEditor,
     /// What names the editor is no command.
@@ -47,8 +55,12 @@ pub(crate) enum DeskTrouble {
 impl DeskTrouble {
     pub(super) fn exit(&self) -> Exit {
         match self {
-            DeskTrouble::NoQueue { .. } | DeskTrouble::NoEscalation { .. } => Exit::Nothing,
+            DeskTrouble::NoQueue { .. }
+            | DeskTrouble::NoEscalation { .. }
+            | DeskTrouble::NoKey { .. }
+            | DeskTrouble::TooManyKeys { .. } => Exit::Nothing,
             DeskTrouble::BadPath { .. }
+            | DeskTrouble::SeveralKeys { .. }
             | DeskTrouble::NotJsonToSet { .. }
             | DeskTrouble::BadForKind { .. } => Exit::Usage,
             DeskTrouble::NoEditor
@@ -60,6 +72,7 @@ impl DeskTrouble {
             | DeskTrouble::NotJson(_)
             | DeskTrouble::NotText { .. }
             | DeskTrouble::EditedMeanwhile { .. }
+            | DeskTrouble::KeyChanged { .. }
             | DeskTrouble::Kept { .. } => Exit::Failed,
         }
     }
@@ -80,6 +93,11 @@ impl DeskTrouble {
         match self {
             DeskTrouble::NoQueue { queue, store } => text(lang, &key, &[("queue", queue), ("store", store)]),
             DeskTrouble::NoEscalation { id, store } => text(lang, &key, &[("id", id), ("store", store)]),
+            DeskTrouble::NoKey { written, store } => text(lang, &key, &[("key", written), ("store", store)]),
+            DeskTrouble::SeveralKeys { written, named } => {
+                text(lang, &key, &[("key", written), ("names", &named.join(", "))])
+            }
+            DeskTrouble::TooManyKeys { written, n } => text(lang, &key, &[("key", written), ("n", n)]),
             DeskTrouble::BadEditor { written } => text(lang, &key, &[("editor", written)]),
             DeskTrouble::NoSuchEditor { editor, source } => {
                 text(lang, &key, &[("editor", editor), ("error", &system_error(source, lang))])
@@ -93,7 +111,8 @@ impl DeskTrouble {
             DeskTrouble::NotJson(error) => text(lang, &key, &[("error", error)]),
             DeskTrouble::NotJsonToSet { id }
             | DeskTrouble::NotText { id }
-            | DeskTrouble::EditedMeanwhile { id } => text(lang, &key, &[("id", id)]),
+            | DeskTrouble::EditedMeanwhile { id }
+            | DeskTrouble::KeyChanged { id } => text(lang, &key, &[("id", id)]),
             DeskTrouble::BadPath { path, key: why, place, len } => {
                 let values: [(&str, &dyn std::fmt::Display); 3] =
                     [("path", path), ("place", place), ("len", len)];
@@ -108,6 +127,7 @@ impl DeskTrouble {
         match self {
             DeskTrouble::Kept { trouble, .. } => trouble.hint(lang),
             DeskTrouble::EditedMeanwhile { id }
+            | DeskTrouble::KeyChanged { id }
             | DeskTrouble::NotText { id }
             | DeskTrouble::NotJsonToSet { id } => {
                 Some(text(lang, &format!("trouble.hint.desk.{}", self.key()), &[("id", id)]))
@@ -120,6 +140,10 @@ impl DeskTrouble {
         match self {
             DeskTrouble::NoQueue { .. } => "no-queue",
             DeskTrouble::NoEscalation { .. } => "no-escalation",
+            DeskTrouble::NoKey { .. } => "no-key",
+            DeskTrouble::SeveralKeys { .. } => "several-keys",
+            DeskTrouble::TooManyKeys { .. } => "too-many-keys",
+            DeskTrouble::KeyChanged { .. } => "key-changed",
             DeskTrouble::NoEditor => "no-editor",
             DeskTrouble::BadEditor { .. } => "bad-editor",
             DeskTrouble::NoSuchEditor { .. } => "no-such-editor",

@@ -130,6 +130,29 @@ impl MetricsView {
         Block::Panel(Panel::new(word("recovery"), body))
     }
 
+    /// How idempotency keys were used; no panel where none ever was.
+    fn keys(&self, reader: Reader) -> Option<Block> {
+        let keys = self.report.idempotency.as_ref()?;
+        let word = |key: &str| say(reader.lang, &format!("metrics.{key}"));
+        let number = |n: u64| Span::plain(n.to_string());
+        let alarming = |n: u64| if n == 0 { number(n) } else { Span::new(n.to_string(), Tone::Warn) };
+        let fields = vec![
+            (word("keys-used"), Span::plain(share_of(keys.used, keys.use_rate))),
+            (word("keys-duplicates"), {
+                let again = keys.replayed.saturating_add(keys.in_flight);
+                Span::plain(share_of(again, keys.duplicate_rate))
+            }),
+            (word("keys-replayed"), number(keys.replayed)),
+            (word("keys-in-flight"), number(keys.in_flight)),
+            (word("keys-mismatched"), alarming(keys.mismatched)),
+            (word("keys-refused-unknown"), alarming(keys.refused_unknown)),
+            (word("keys-released"), number(keys.released)),
+            (word("keys-in-progress"), number(keys.in_progress)),
+            (word("keys-unknown"), alarming(keys.unknown_outcomes)),
+        ];
+        Some(Block::Panel(Panel::new(word("keys"), vec![Block::Fields(fields)])))
+    }
+
     fn shares(&self, reader: Reader) -> Vec<Block> {
         let mut blocks = Vec::new();
         let causes = &self.report.by_cause;
@@ -172,6 +195,7 @@ impl Page for MetricsView {
             vec![self.heading(reader), self.tally(reader), Block::Gap, self.hours(reader), Block::Gap];
         blocks.push(Block::Beside(vec![self.jobs(reader)], vec![self.times(reader)]));
         blocks.push(Block::Beside(vec![self.letters(reader)], vec![self.recovery(reader)]));
+        blocks.extend(self.keys(reader));
         blocks.extend(self.shares(reader));
         blocks
     }
@@ -199,6 +223,10 @@ fn length(millis: u64) -> String {
 
 fn percent(rate: Option<f64>) -> String {
     rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.2} %"))
+}
+
+fn share_of(n: u64, rate: Option<f64>) -> String {
+    rate.map_or_else(|| n.to_string(), |rate| format!("{n} ({rate:.2} %)"))
 }
 
 /// 001 warns below 80 % of recoveries and 95 % of everything; one measure for both is kinder to the eye.

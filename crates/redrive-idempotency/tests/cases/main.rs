@@ -95,3 +95,5 @@ macro_rules! over {
 
 over!(layer_sqlite, crate::front::Layer, Some(crate::place::Place::sqlite()));
 over!(layer_postgres, crate::front::Layer, crate::place::Place::postgres());
+over!(proxy_sqlite, crate::front::BehindProxy, Some(crate::place::Place::sqlite()));
+over!(proxy_postgres, crate::front::BehindProxy, crate::place::Place::postgres());

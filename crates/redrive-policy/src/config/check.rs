@@ -14,7 +14,7 @@ use super::shape::{Rule, Shape, Table, owned};
 use super::words::{short, shown};
 use crate::duration::parse_duration;
 use crate::nearest::nearest;
-use crate::size::{MAX_BYTES, parse_size};
+use crate::size::parse_size;
 
 /// The longest path that Linux takes.
 const MAX_PATH_CHARS: usize = 4_096;
@@ -57,7 +57,10 @@ pub(super) fn check(node: &Node, shape: &Shape, path: &Path<'_>, problems: &mut 
                 check(item, of, &path.item(i), problems);
             }
         }
-        (Shape::Whole { .. } | Shape::Number { .. } | Shape::Size, Value::Whole(_) | Value::Float(_)) => {
+        (
+            Shape::Whole { .. } | Shape::Number { .. } | Shape::Size { .. } | Shape::Among(_),
+            Value::Whole(_) | Value::Float(_),
+        ) => {
             if let Some(kind) = number_problem(node, shape) {
                 wrong(kind);
             }
@@ -81,8 +84,8 @@ impl Shape {
         match self {
             Shape::Any => true,
             Shape::Bool | Shape::False => matches!(node.value, Value::Bool(_)),
-            Shape::Size => matches!(node.value, Value::Text(_) | Value::Whole(_) | Value::Float(_)),
-            Shape::Whole { .. } | Shape::Number { .. } => {
+            Shape::Size { .. } => matches!(node.value, Value::Text(_) | Value::Whole(_) | Value::Float(_)),
+            Shape::Whole { .. } | Shape::Number { .. } | Shape::Among(_) => {
                 matches!(node.value, Value::Whole(_) | Value::Float(_))
             }
             Shape::Text { .. }
@@ -93,6 +96,7 @@ impl Shape {
             | Shape::Id { .. }
             | Shape::Variable
             | Shape::PathBelow
+            | Shape::Form { .. }
             | Shape::Name(_)
             | Shape::NewName { .. } => matches!(node.value, Value::Text(_)),
             Shape::List { .. } => matches!(node.value, Value::List(_)),
@@ -197,8 +201,13 @@ fn number_problem(node: &Node, shape: &Shape) -> Option<ProblemKind> {
             None => return Some(ProblemKind::NotWhole { given }),
         },
         Shape::Number { min, max } => (value < min as f64, value > max as f64),
-        Shape::Size => match node.whole() {
-            Some(whole) => (whole < 0, whole > i128::from(MAX_BYTES)),
+        Shape::Among(numbers) => {
+            let is_one =
+                node.whole().is_some_and(|whole| numbers.iter().any(|one| i128::from(*one) == whole));
+            return (!is_one).then_some(ProblemKind::UnknownName { given, meant: None });
+        }
+        Shape::Size { max } => match node.whole() {
+            Some(whole) => (whole < 0, whole > i128::from(max)),
             None => return Some(ProblemKind::NotWhole { given }),
         },
         _ => return None,
@@ -238,9 +247,14 @@ fn text_problem(text: &str, shape: &Shape) -> Option<ProblemKind> {
                 .then(|| ProblemKind::TooLarge { given: given() }),
         },
         Shape::Raw { .. } | Shape::Id { .. } | Shape::Variable | Shape::PathBelow => raw_problem(text, shape),
-        Shape::Size => match parse_size(text) {
+        Shape::Form { pattern, .. } => {
+            // The patterns are ours; one that did not compile would let nothing pass, and every test would see it.
+            let fits = Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text));
+            (!fits).then(|| ProblemKind::Unfit { given: given() })
+        }
+        Shape::Size { max } => match parse_size(text) {
             Err(_) => Some(ProblemKind::NotASize { given: given() }),
-            Ok(bytes) => (bytes > MAX_BYTES).then(|| ProblemKind::TooLarge { given: given() }),
+            Ok(bytes) => (bytes > *max).then(|| ProblemKind::TooLarge { given: given() }),
         },
         Shape::Regex => {
             Regex::new(text).err().map(|error| ProblemKind::BadRegex { detail: regex_words(&error) })

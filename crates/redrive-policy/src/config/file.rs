@@ -2,6 +2,7 @@
 //!
 //! Add a field here, read it where its section is read, and checking, suggestions and the JSON Schema follow.
 
+use super::idempotency_file::{IDEMPOTENCY, PROXY};
 use super::shape::{Field, Rule, Shape, Table};
 use crate::cause::{Cause, FailureType};
 use crate::policy::LongRetryAfter;
@@ -68,6 +69,16 @@ pub(super) const FILE: Table = Table {
             "auto_redrive",
             Shape::List { of: &Shape::Table(&AUTO_REDRIVE), min_len: 0 },
             "Dead letters that are put back by themselves once their cause may have healed.",
+        ),
+        Field::optional(
+            "idempotency",
+            Shape::Table(&IDEMPOTENCY),
+            "Requests that are done once however often they come.",
+        ),
+        Field::optional(
+            "proxy",
+            Shape::Table(&PROXY),
+            "What redrive proxy would otherwise be told each time.",
         ),
         Field::optional(
             "store",

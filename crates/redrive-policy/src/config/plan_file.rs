@@ -4,6 +4,7 @@
 use super::file::{DURATION, NAME, OVERRIDES, REVIEW, WORDS};
 use super::shape::{Field, Rule, Shape, Table};
 use crate::plan::{HintBy, OnEscalate, RecoveryStrategy};
+use crate::size::MAX_BYTES;
 
 /// The word for a strategy that is chosen from what depended on what failed.
 pub(super) const AUTO: &str = "auto";
@@ -167,7 +168,7 @@ const SNAPSHOT: Table = Table {
             Shape::Either(&[PATH, Shape::List { of: &PATH, min_len: 0 }]),
             "What is left alone, in the manner of .gitignore.",
         ),
-        Field::optional("max_size", Shape::Size, "The most bytes."),
+        Field::optional("max_size", Shape::Size { max: MAX_BYTES }, "The most bytes."),
         Field::optional(
             "max_files",
             Shape::Whole { min: 1, max: i64::MAX },

@@ -152,6 +152,23 @@ pub enum ProblemKind {
         /// The text.
         given: String,
     },
+    /// A text that does not look like what belongs here.
+    Unfit {
+        /// The text.
+        given: String,
+    },
+    /// A duration below the least one.
+    TooShort {
+        /// The duration.
+        given: String,
+    },
+    /// A header that is never kept.
+    NeverKept {
+        /// Its name.
+        given: String,
+        /// Why, `secret`, `connection` or `anew`.
+        reason: &'static str,
+    },
     /// An id that another subtask has already.
     SameId {
         /// The id.
@@ -268,6 +285,17 @@ pub enum Expected {
     Regex,
     /// A number of bytes, perhaps with a unit.
     Size,
+    /// The same, up to so many bytes.
+    SizeUpTo {
+        /// The most bytes.
+        max: u64,
+    },
+    /// A text of a certain form, by the name of that form.
+    Form(&'static str),
+    /// A duration of at least this.
+    AtLeast(String),
+    /// Headers that may be kept.
+    OtherHeader,
     /// A text without NUL.
     Raw {
         /// The fewest characters.

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::shape::{Rule, Shape, Table};
-use crate::size::{MAX_BYTES, SIZE_PATTERN};
+use crate::size::SIZE_PATTERN;
 
 /// The schema of that table and of everything in it.
 pub(super) fn schema_of(table: &Table, title: &str) -> Value {
@@ -30,8 +30,10 @@ fn shape_schema(shape: &Shape, definitions: &mut Map<String, Value>) -> Value {
             json!({"type": "string", "pattern": r"^\s*(0|[0-9]+(\.[0-9]+)?\s*(us|ms|s|m|h|d))\s*$"})
         }
         Shape::Regex => json!({"type": "string", "format": "regex"}),
-        Shape::Size => json!({"anyOf": [
-            {"type": "integer", "minimum": 0, "maximum": MAX_BYTES},
+        Shape::Form { pattern, .. } => json!({"type": "string", "pattern": pattern}),
+        Shape::Among(numbers) => json!({"type": "integer", "enum": numbers}),
+        Shape::Size { max } => json!({"anyOf": [
+            {"type": "integer", "minimum": 0, "maximum": max},
             {"type": "string", "pattern": SIZE_PATTERN},
         ]}),
         Shape::Raw { min_chars, max_chars } => json!({

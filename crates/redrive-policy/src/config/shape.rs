@@ -4,6 +4,7 @@
 //! a file with it and [`schema`](super::schema) writes it down as JSON Schema. Neither knows a field by name, so they cannot disagree.
 
 use super::problem::Expected;
+use crate::size::MAX_BYTES;
 
 /// What a value may be.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +29,16 @@ pub(super) enum Shape {
     },
     Regex,
     /// A text such as `20MiB`, or a number of bytes.
-    Size,
+    Size {
+        max: u64,
+    },
+    /// A text that fits a pattern; what it is called tells people what would fit.
+    Form {
+        pattern: &'static str,
+        called: &'static str,
+    },
+    /// One of these numbers.
+    Among(&'static [i64]),
     /// A text that may be empty and is handed on as it is; no NUL in it, since no program can be given one.
     Raw {
         min_chars: usize,
@@ -135,7 +145,10 @@ impl Shape {
             Shape::Beginning(beginnings) => Expected::Beginning(owned(beginnings)),
             Shape::Duration { max_ms } => Expected::Duration { max_ms },
             Shape::Regex => Expected::Regex,
-            Shape::Size => Expected::Size,
+            Shape::Size { max: MAX_BYTES } => Expected::Size,
+            Shape::Size { max } => Expected::SizeUpTo { max },
+            Shape::Form { called, .. } => Expected::Form(called),
+            Shape::Among(numbers) => Expected::OneOf(numbers.iter().map(i64::to_string).collect()),
             Shape::Raw { min_chars, max_chars } => Expected::Raw { min_chars, max_chars },
             Shape::Id { max_chars } => Expected::Id { max_chars },
             Shape::Variable => Expected::Variable,

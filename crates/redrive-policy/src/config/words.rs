@@ -59,6 +59,9 @@ impl Problem {
             P::BadName { given } => say("bad-name", &[("given", given)]),
             P::LeadsOut { given } => say("leads-out", &[("given", given)]),
             P::NotASize { given } => say("not-a-size", &[("given", given)]),
+            P::Unfit { given } => say("unfit", &[("given", given)]),
+            P::TooShort { given } => say("too-short", &[("given", given)]),
+            P::NeverKept { given, reason } => say(&format!("never-kept-{reason}"), &[("given", given)]),
             P::SameId { id, first } => say("same-id", &[("id", id), ("first", first)]),
             P::NoSubtask { given, meant: other } => say("no-subtask", &[("given", given)]) + &meant(other),
             P::WaitsForItself { id } => say("waits-for-itself", &[("id", id)]),
@@ -116,6 +119,10 @@ impl Expected {
             }
             E::Regex => say("regex", &[]),
             E::Size => say("size", &[]),
+            E::SizeUpTo { max } => say("size-up-to", &[("max", &human_size(*max))]),
+            E::Form(called) => say(called, &[]),
+            E::AtLeast(least) => say("at-least", &[("least", least)]),
+            E::OtherHeader => say("other-header", &[]),
             E::Raw { min_chars, max_chars } => say("raw", &[("min", min_chars), ("max", max_chars)]),
             E::Id { max_chars } => say("id", &[("max", max_chars)]),
             E::Variable => say("variable", &[]),
@@ -198,6 +205,13 @@ fn way_round(lang: Lang, names: &[String]) -> String {
     let left_out = text(lang, "config.problem.more", &[("n", &(names.len() - 2 * ENDS))]);
     let (first, last) = (&names[..ENDS], &names[names.len() - ENDS..]);
     format!("{} → {left_out} → {}", first.join(" → "), last.join(" → "))
+}
+
+/// Bytes as a file would write them: in the largest unit that leaves nothing over.
+fn human_size(bytes: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let whole = units.into_iter().find(|(_, bits)| bytes > 0 && bytes.trailing_zeros() >= *bits);
+    whole.map_or_else(|| bytes.to_string(), |(unit, bits)| format!("{}{unit}", bytes >> bits))
 }
 
 /// "a, b or c" in the words of that language.
@@ -316,6 +330,39 @@ mod tests {
                     !words.is_empty() && !words.contains("config.") && !words.contains(['{', '}']),
                     "{words}"
                 );
+            }
+        }
+    }
+
+    /// R-C2: so has what can be wrong with guarded requests.
+    #[test]
+    fn every_problem_of_guarded_requests_has_words() {
+        let name = || "x".to_owned();
+        let kinds = [
+            ProblemKind::Unfit { given: name() },
+            ProblemKind::TooShort { given: name() },
+            ProblemKind::NeverKept { given: name(), reason: "secret" },
+            ProblemKind::NeverKept { given: name(), reason: "connection" },
+            ProblemKind::NeverKept { given: name(), reason: "anew" },
+        ];
+        let expected = [
+            Expected::SizeUpTo { max: 64 << 20 },
+            Expected::Form("path-pattern"),
+            Expected::Form("http-method"),
+            Expected::Form("header-name"),
+            Expected::Form("status-or-hundred"),
+            Expected::Form("principal"),
+            Expected::Form("address"),
+            Expected::Form("http-url"),
+            Expected::AtLeast(name()),
+            Expected::OtherHeader,
+        ];
+        for lang in Lang::ALL {
+            for (kind, expected) in kinds.iter().flat_map(|kind| expected.iter().map(move |all| (kind, all)))
+            {
+                let (kind, expected) = (kind.clone(), expected.clone());
+                let line = Problem { path: name(), kind, expected, place: None }.describe(lang);
+                assert!(!line.contains("config.") && !line.contains(['{', '}']), "{line}");
             }
         }
     }

@@ -166,8 +166,27 @@ impl Maker<'_> {
 
     fn text(&mut self, schema: &Value) -> Value {
         let samples = [
-            "a", "b", "standard", "api", "none", "mine", "1s", "0.25 ms", "2m", "0", "sqlite:x", "(?i)a+",
-            "http://x", "2MB",
+            "a",
+            "b",
+            "standard",
+            "api",
+            "none",
+            "mine",
+            "1s",
+            "0.25 ms",
+            "2m",
+            "0",
+            "sqlite:x",
+            "(?i)a+",
+            "http://x",
+            "2MB",
+            "/v1/*/a",
+            "/**",
+            "201",
+            "5xx",
+            "everybody",
+            "header:x-user",
+            "localhost:80",
         ];
         loop {
             let text = json!(samples[self.below(samples.len())]);

@@ -4,6 +4,7 @@
 //! percentile is at most an eighth too large. Hours are whole: a period begins with the hour that it begins in.
 
 mod exposition;
+mod keys;
 mod prometheus;
 mod spread;
 
@@ -15,6 +16,7 @@ use redrive_store::{Group, GroupQuery, LetterFilter, Metric, MetricCount, Metric
 use serde::Serialize;
 
 use super::{Engine, EngineError};
+pub use keys::KeyUse;
 pub use spread::Spread;
 
 /// The period over which recovery is judged (001).
@@ -56,6 +58,8 @@ pub struct MetricsReport {
     pub automatic_retry: AutomaticRetry,
     /// Letters and waiting jobs that a person retried.
     pub manual_retries: u64,
+    /// How idempotency keys were used; absent where none ever was, and for a single queue, since keys belong to none.
+    pub idempotency: Option<KeyUse>,
     /// Hour by hour, the oldest first.
     pub hourly: Vec<Hour>,
 }
@@ -193,6 +197,7 @@ impl Engine {
         report.dead_letters.oldest_age_ms = oldest.map(|at| millis(now.since(at)));
         if queue.is_none() {
             report.by_type = Some(by_type(self.store().groups(GroupQuery::default(), GROUPS).await?));
+            report.idempotency = KeyUse::of(&Sums::of(&counts), self.store().key_standing().await?);
         }
         Ok(report)
     }
@@ -279,6 +284,7 @@ impl MetricsReport {
             recovery: Sums::of(recovery).recovery(hour_at(hours_of(now, RECOVERY_PERIOD).0)),
             automatic_retry: sums.automatic_retry(),
             manual_retries: sums.get(Metric::ManualRetries),
+            idempotency: None,
             hourly: hourly(counts, from_hour, to_hour),
         }
     }

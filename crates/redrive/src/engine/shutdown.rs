@@ -50,11 +50,13 @@ impl Shutdown {
         self.now.is_cancelled()
     }
 
-    pub(super) async fn draining(&self) {
+    /// Waits until somebody asks to finish.
+    pub async fn draining(&self) {
         self.drain.cancelled().await;
     }
 
-    pub(super) async fn ending_now(&self) {
+    /// Waits until somebody asks to let go.
+    pub async fn ending_now(&self) {
         self.now.cancelled().await;
     }
 }

@@ -134,6 +134,28 @@ impl HttpSpec {
         self.check().map(drop)
     }
 
+    /// The address as it may be shown: which page of whom, but neither who asks nor what. Text that is no address is not shown.
+    ///
+    /// ```
+    /// let spec = redrive::HttpSpec::new("GET", "https://ada:secret@example.com/a?token=secret");
+    /// assert_eq!(spec.place(), "https://example.com/a?…");
+    /// ```
+    pub fn place(&self) -> String {
+        Url::parse(&self.url).map_or_else(|_| "[not an address]".to_owned(), |url| place(&url))
+    }
+
+    /// Whom it is sent to: scheme, host and port.
+    ///
+    /// ```
+    /// let spec = redrive::HttpSpec::new("GET", "https://ada:secret@example.com/a");
+    /// assert_eq!(spec.far_side().unwrap(), "https://example.com:443");
+    /// ```
+    pub fn far_side(&self) -> Result<String, BadCall> {
+        let url = self.check()?.url;
+        let port = url.port_or_known_default().unwrap_or_default();
+        Ok(format!("{}://{}:{port}", url.scheme(), url.host_str().unwrap_or_default()))
+    }
+
     pub(super) fn check(&self) -> Result<Checked, BadCall> {
         let method = Method::from_bytes(self.method.as_bytes()).ok();
         // CONNECT asks for a tunnel and TRACE sends our own headers back: neither is work.
@@ -194,11 +216,10 @@ fn credentials(value: &str) -> Vec<String> {
 
 impl fmt::Debug for HttpSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = Url::parse(&self.url).map_or_else(|_| "[not an address]".to_owned(), |url| place(&url));
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("HttpSpec")
             .field("method", &self.method)
-            .field("url", &url)
+            .field("url", &self.place())
             .field("headers", &names)
             .field("body_bytes", &self.body.as_ref().map(Vec::len))
             .finish()

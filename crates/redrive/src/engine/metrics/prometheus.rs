@@ -14,6 +14,7 @@ use redrive_store::{
 };
 
 use super::exposition::{Exposition, Kind};
+use super::keys::{KeyUse, is_of_keys};
 use super::{GROUPS, Sums};
 use crate::engine::{Engine, EngineError};
 
@@ -101,6 +102,9 @@ impl Engine {
         self.groups_and_types(&mut text).await?;
         self.recovery(&mut text).await?;
         self.queues_and_runs(&mut text).await?;
+        if let Some(keys) = KeyUse::of(&Sums::of(&counts), self.store().key_standing().await?) {
+            keys.expose(&mut text);
+        }
         Ok(text.into_text())
     }
 
@@ -173,7 +177,8 @@ fn named<'a>(weights: impl Iterator<Item = (&'a str, u64)>) -> Vec<String> {
 }
 
 fn counters(text: &mut Exposition, counts: &[MetricCount], status: &StoreStatus) {
-    let counted = counts.iter().filter_map(|count| Some((count.queue.as_deref()?, count.n)));
+    let of_queues = counts.iter().filter(|count| !is_of_keys(count.metric));
+    let counted = of_queues.filter_map(|count| Some((count.queue.as_deref()?, count.n)));
     let known = status.lanes.iter().map(|lane| (lane.queue.as_str(), 0));
     let names = named(counted.chain(known));
     for (name, metric, help) in BY_QUEUE {
