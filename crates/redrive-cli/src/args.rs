@@ -232,6 +232,7 @@ pub(crate) enum StoredCommand {
         #[command(subcommand)]
         command: Option<IdempotencyCommand>,
     },
+    Proxy(ProxyArgs),
     Outbox {
         #[command(subcommand)]
         command: Option<OutboxCommand>,

@@ -65,6 +65,7 @@ fn options(args: &ProxyArgs, settings: &ProxySettings, stage: &Stage<'_>) -> Res
             .upstream_timeout
             .or(settings.upstream_timeout)
             .unwrap_or(usual.upstream_timeout),
+        connect_timeout: settings.connect_timeout.unwrap_or(usual.connect_timeout),
         client_timeout: args.client_timeout.or(settings.client_timeout).unwrap_or(usual.client_timeout),
         drain_for: args.drain_for.or(settings.drain_for).unwrap_or(usual.drain_for),
         max_connections: most

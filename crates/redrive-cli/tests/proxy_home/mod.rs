@@ -62,9 +62,13 @@ impl Home {
         command
     }
 
-    /// The exit code, and what was said.
+    /// The exit code, and what was said. What does not end within a few seconds is ended.
     pub fn redrive(&self, words: &str) -> (Option<i32>, String, String) {
-        let output = self.command(words).output().unwrap();
+        let command = self.command(words);
+        let mut bounded = Command::new("timeout");
+        bounded.arg("20").arg(command.get_program()).args(command.get_args()).env_clear();
+        bounded.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let output = bounded.current_dir(self.folder.path()).stdin(Stdio::null()).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
