@@ -190,13 +190,13 @@ fn usage(error: &clap::Error, lang: Lang) -> Trouble {
     let arg = context(ContextKind::InvalidArg);
     let value = context(ContextKind::InvalidValue);
     let suggested = |kind| {
-        let name = context(kind);
-        // clap guesses boldly: what is not near by our measure either is not suggested.
+        let names = error.get(kind).map(each).unwrap_or_default();
+        // clap guesses boldly, and several: what is not near by our measure either is not suggested.
         let written = match kind {
             ContextKind::SuggestedSubcommand => context(ContextKind::InvalidSubcommand),
-            _ => name.clone(),
+            _ => context(kind),
         };
-        let near = nearest(&written, [name.as_str()]).filter(|name| !name.is_empty());
+        let near = nearest(&written, names.iter().map(String::as_str)).filter(|name| !name.is_empty());
         near.map(|name| text(lang, "usage.did-you-mean", &[("name", &name)]))
     };
     let see_help = || say(lang, "usage.see-help");
@@ -277,6 +277,13 @@ fn first(value: &ContextValue) -> String {
         ContextValue::Strings(texts) => texts.first().map(|text| bare(text)).unwrap_or_default(),
         ContextValue::StyledStr(text) => text.to_string(),
         other => other.to_string(),
+    }
+}
+
+fn each(value: &ContextValue) -> Vec<String> {
+    match value {
+        ContextValue::Strings(texts) => texts.iter().map(|text| secret::blanked(&bare(text))).collect(),
+        other => vec![secret::blanked(&first(other))],
     }
 }
 

@@ -46,7 +46,7 @@ fn seeded() -> Seeded {
         outbox.add(bookmark("https://example.com/")).await.unwrap();
         let refused = Call::post(format!("{API}/v1/bookmarks?token=hunter2")).body("not JSON");
         outbox.add(refused.key(Key::given("order-7").unwrap())).await.unwrap();
-        clock.advance(Duration::from_secs(60));
+        clock.advance(Duration::from_mins(1));
         outbox.save("draft-7", secret).await.unwrap();
         outbox.add(bookmark("https://example.com/last")).await.unwrap();
         let lane = API.to_owned();
