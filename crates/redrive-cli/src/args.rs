@@ -12,6 +12,7 @@ mod looking;
 mod operate;
 mod outbox;
 mod policy_flags;
+mod proxy;
 mod redrive;
 mod review;
 mod simulate;
@@ -43,6 +44,7 @@ pub(crate) use operate::{
 };
 pub(crate) use outbox::{OutboxAddArgs, OutboxCommand, OutboxFlushArgs, OutboxListArgs};
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
+pub(crate) use proxy::ProxyArgs;
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use review::ReviewArgs;
 pub(crate) use simulate::SimulateArgs;
@@ -234,6 +236,7 @@ pub(crate) enum StoredCommand {
         #[command(subcommand)]
         command: Option<OutboxCommand>,
     },
+    Proxy(ProxyArgs),
 }
 
 #[derive(Debug, clap::Args)]

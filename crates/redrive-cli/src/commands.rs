@@ -38,6 +38,7 @@ mod policy_list;
 mod policy_show;
 mod policy_simulate;
 mod prometheus;
+mod proxy;
 mod purge;
 mod queue;
 mod redrive;
@@ -210,6 +211,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         StoredCommand::Escalations { list, command } => escalations::run(list, command, stage),
         StoredCommand::Idempotency { list, command } => idempotency::run(list, command, stage),
         StoredCommand::Outbox { command } => outbox::run(command, stage),
+        StoredCommand::Proxy(args) => proxy::run(&args, stage),
     }
 }
 

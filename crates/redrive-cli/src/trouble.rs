@@ -3,6 +3,7 @@
 mod desk;
 mod filter;
 mod outbox;
+mod proxy;
 mod snapshot;
 mod task;
 
@@ -20,6 +21,7 @@ use crate::exit::Exit;
 use crate::pointer::point;
 pub(crate) use desk::DeskTrouble;
 pub(crate) use outbox::OutboxTrouble;
+pub(crate) use proxy::ProxyTrouble;
 pub(crate) use task::{TaskTrouble, placed};
 
 use crate::secret;
@@ -116,6 +118,8 @@ pub(crate) enum Trouble {
     Desk(DeskTrouble),
     /// The trouble of those who run tasks.
     Task(TaskTrouble),
+    /// The trouble of those who put a proxy in front of a service.
+    Proxy(ProxyTrouble),
     /// The trouble with snapshots of files.
     Snapshot(SnapshotError),
     /// Nobody knows where this user keeps things.
@@ -169,6 +173,7 @@ impl Trouble {
         match self {
             Trouble::Desk(trouble) => trouble.exit(),
             Trouble::Task(trouble) => trouble.exit(),
+            Trouble::Proxy(trouble) => trouble.exit(),
             Trouble::Snapshot(error) => snapshot::exit(error),
             Trouble::Outbox(trouble) => trouble.exit(),
             Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
@@ -330,6 +335,7 @@ impl Trouble {
             // It may have several lines; where only one is wanted they stand in one.
             Trouble::Desk(trouble) => trouble.messages(lang).join("; "),
             Trouble::Task(trouble) => trouble.message(lang),
+            Trouble::Proxy(trouble) => trouble.message(lang),
             Trouble::Snapshot(error) => snapshot::messages(error, lang).join("; "),
             Trouble::Outbox(trouble) => trouble.message(lang),
             Trouble::NoSnapshotPlace => say(lang, "trouble.snapshot.no-place"),
@@ -395,6 +401,7 @@ impl Trouble {
             Trouble::Desk(trouble) => trouble.hint(lang),
             Trouble::Outbox(trouble) => trouble.hint(lang),
             Trouble::Task(trouble) => Some(trouble.hint(lang)),
+            Trouble::Proxy(trouble) => Some(trouble.hint(lang)),
             Trouble::Snapshot(error) => Some(snapshot::hint(error, lang)),
             Trouble::NoSnapshotPlace => Some(say(lang, "trouble.hint.snapshot.no-place")),
             Trouble::BadIdLine { .. } | Trouble::TooManyIds { .. } | Trouble::NoIds => {

@@ -3,10 +3,12 @@
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING};
-use http::{HeaderMap, Method, Request, Response, Uri, Version};
+use http::header::{HOST, HeaderValue};
+use http::{Method, Request, Response, Uri, Version};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
@@ -14,6 +16,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use redrive::engine::Shutdown;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::admin::{Door, RESERVED};
 use super::patience::Patient;
@@ -23,6 +26,8 @@ use crate::problem::{Problem, Refusal, language};
 
 /// How many may ask for health and metrics at a time, where they have a door of their own.
 pub(super) const ADMIN_CONNECTIONS: usize = 32;
+/// How long a client that is connected and has not asked for anything may still do so at the end.
+const LAST_CALL: Duration = Duration::from_millis(500);
 
 pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, door: Door, shutdown: Shutdown) {
     if let Err(error) = stream.set_nodelay(true) {
@@ -30,7 +35,9 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, door: Door, sh
         return;
     }
     let patience = shared.options.client_timeout;
+    let begun = AtomicBool::new(false);
     let service = service_fn(|request| {
+        begun.store(true, Ordering::Relaxed);
         let shared = Arc::clone(&shared);
         async move { Ok::<_, Infallible>(answer(shared, door, request).await) }
     });
@@ -49,7 +56,12 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, door: Door, sh
         ended = connection.as_mut() => ended,
         () = shutdown.draining() => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            if begun.load(Ordering::Relaxed) {
+                connection.await
+            } else {
+                // Somebody who never asked for anything would be waited for as if it had.
+                timeout(LAST_CALL, connection).await.unwrap_or(Ok(()))
+            }
         }
     };
     if let Err(error) = ended {
@@ -90,11 +102,7 @@ async fn answer(shared: Arc<Shared>, door: Door, mut request: Request<Incoming>)
 
 /// Makes a request one to an origin server, which the service is: its target in origin form, and one host.
 fn as_origin<B>(request: &mut Request<B>, usual: &str) -> Result<(), Refusal> {
-    let headers = request.headers();
-    if headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH) {
-        return Err(Refusal::Length);
-    }
-    let hosts = headers.get_all(HOST).iter().count();
+    let hosts = request.headers().get_all(HOST).iter().count();
     if hosts > 1 || (hosts == 0 && request.version() >= Version::HTTP_11) {
         return Err(Refusal::Host);
     }
@@ -115,11 +123,7 @@ fn as_origin<B>(request: &mut Request<B>, usual: &str) -> Result<(), Refusal> {
             parts.path_and_query = target;
             *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Refusal::Host)?;
         }
-        set(request.headers_mut(), host);
+        request.headers_mut().insert(HOST, host);
     }
     Ok(())
-}
-
-fn set(headers: &mut HeaderMap, host: HeaderValue) {
-    headers.insert(HOST, host);
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, EXPECT, HeaderName};
+use http::header::{CONTENT_LENGTH, EXPECT};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode, Version, response};
 use http_body::Body;
@@ -26,11 +26,9 @@ use super::gather::{Broke, Continued, Gathered, gather, is_endless};
 use super::upstream::{Care, Sent, Trouble};
 use super::{Answer, Notable, Shared, hops, in_time, live};
 use crate::guard::{Asked, Entered, Held};
+use crate::layer::REDRIVE_IDEMPOTENCY;
 use crate::problem::{Doubt, Problem};
-use crate::replay::kept;
-
-/// By which a service says itself what becomes of the key: `store`, `release` or `unknown`. Taken off before the client sees it.
-const REDRIVE_IDEMPOTENCY: HeaderName = HeaderName::from_static("redrive-idempotency");
+use crate::replay::{dated, kept};
 
 /// A request that is known whole, and can be sent again.
 struct Known {
@@ -111,8 +109,8 @@ impl Shared {
                 continue;
             }
             return match tried {
-                Ok(answered) => self.answered(held, request, answered, in_doubt).await,
-                Err(trouble) => self.not_answered(held, request, &trouble, in_doubt).await,
+                Ok(answered) => self.answered(held, answered, in_doubt).await,
+                Err(trouble) => self.not_answered(held, &trouble, in_doubt).await,
             };
         }
     }
@@ -163,14 +161,10 @@ impl Shared {
     }
 
     /// The service answered: its word, or the rules by its status, say what becomes of the key.
-    async fn answered(
-        &self,
-        held: Held,
-        request: &Known,
-        answered: Answered,
-        in_doubt: bool,
-    ) -> Response<Answer> {
-        let Answered { parts, body, keep } = answered;
+    async fn answered(&self, held: Held, answered: Answered, in_doubt: bool) -> Response<Answer> {
+        let endpoint = held.asked().endpoint().to_owned();
+        let Answered { mut parts, body, keep } = answered;
+        dated(&mut parts.headers, held.now());
         let why = format!("it was answered with status {}", parts.status.as_u16());
         let ended = match keep {
             Keep::Store => {
@@ -183,13 +177,13 @@ impl Shared {
             }
             Keep::Release if !in_doubt => held.release(parts.status.is_server_error().then_some(why)).await,
             Keep::Release | Keep::Unknown => {
-                self.tell_unknown(&held, request, &why);
+                self.tell_unknown(&held, &why);
                 held.give_up(why).await
             }
         };
         if ended.is_err() {
             // The answer leaves all the same: it is what happened.
-            (self.tell)(Notable::NotRecorded { endpoint: request.endpoint() });
+            (self.tell)(Notable::NotRecorded { endpoint });
         }
         let body = match body {
             Gathered::Whole(body, trailers) => bounded(body, trailers),
@@ -199,14 +193,9 @@ impl Shared {
     }
 
     /// There is no answer. What was never sent is free to be sent again; of everything else nobody knows.
-    async fn not_answered(
-        &self,
-        held: Held,
-        request: &Known,
-        trouble: &Trouble,
-        in_doubt: bool,
-    ) -> Response<Answer> {
+    async fn not_answered(&self, held: Held, trouble: &Trouble, in_doubt: bool) -> Response<Answer> {
         let lang = held.asked().lang();
+        let endpoint = held.asked().endpoint().to_owned();
         let doubt = if can_bear_it(&held) { Doubt::SafeToRerun } else { Doubt::Unknown };
         let problem = self.unanswered(trouble, doubt);
         let why = match trouble {
@@ -217,11 +206,11 @@ impl Shared {
         let ended = if matches!(trouble, Trouble::NeverSent(_)) && !in_doubt {
             held.release(None).await
         } else {
-            self.tell_unknown(&held, request, why);
+            self.tell_unknown(&held, why);
             held.give_up(why).await
         };
         if ended.is_err() {
-            (self.tell)(Notable::NotRecorded { endpoint: request.endpoint() });
+            (self.tell)(Notable::NotRecorded { endpoint });
         }
         let problem = match problem {
             Problem::UpstreamUnreachable if in_doubt => Problem::UpstreamLost(doubt),
@@ -230,9 +219,9 @@ impl Shared {
         whole(problem.response(lang))
     }
 
-    fn tell_unknown(&self, held: &Held, request: &Known, why: &str) {
-        let key = held.asked().key().to_string();
-        (self.tell)(Notable::UnknownOutcome { endpoint: request.endpoint(), key, why: why.to_owned() });
+    fn tell_unknown(&self, held: &Held, why: &str) {
+        let (endpoint, key) = (held.asked().endpoint().to_owned(), held.asked().key().to_string());
+        (self.tell)(Notable::UnknownOutcome { endpoint, key, why: why.to_owned() });
     }
 }
 
@@ -276,11 +265,6 @@ impl Known {
     fn again(&self) -> Request<Sent> {
         let body = bounded(self.body.clone(), self.trailers.clone());
         Request::from_parts(self.parts.clone(), body)
-    }
-
-    /// For people.
-    fn endpoint(&self) -> String {
-        format!("{} {}", self.parts.method, self.parts.uri.path())
     }
 }
 

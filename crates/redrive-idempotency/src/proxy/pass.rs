@@ -19,6 +19,7 @@ use super::live::{self, Live};
 use super::patience::Passing;
 use super::upstream::{Care, Trouble};
 use super::{Answer, BoxError, Shared, hops};
+use crate::layer::REDRIVE_IDEMPOTENCY;
 use crate::problem::{Doubt, Problem, language};
 
 /// A service that never says "go on" gets the body after this long (RFC 9110 §10.1.1).
@@ -118,6 +119,8 @@ fn passed_back(
     let theirs = hyper::upgrade::on(&mut answer);
     let protocol = hops::upgrade_of(answer.headers());
     hops::end_here(answer.headers_mut());
+    // A word for us, whether or not there was a key to say it about.
+    answer.headers_mut().remove(REDRIVE_IDEMPOTENCY);
     *answer.version_mut() = Version::HTTP_11;
     if answer.status() == StatusCode::SWITCHING_PROTOCOLS
         && let (Some((ours, live)), Some(protocol)) = (tunnel, protocol)
