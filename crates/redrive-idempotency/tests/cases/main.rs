@@ -95,7 +95,5 @@ macro_rules! over {
 
 over!(layer_sqlite, crate::front::Layer, Some(crate::place::Place::sqlite()));
 over!(layer_postgres, crate::front::Layer, crate::place::Place::postgres());
-over!(layer_sqlite, crate::front::Layer, sqlite);
-over!(layer_postgres, crate::front::Layer, postgres);
-over!(proxy_sqlite, crate::front::BehindProxy, sqlite);
-over!(proxy_postgres, crate::front::BehindProxy, postgres);
+over!(proxy_sqlite, crate::front::BehindProxy, Some(crate::place::Place::sqlite()));
+over!(proxy_postgres, crate::front::BehindProxy, crate::place::Place::postgres());
