@@ -192,6 +192,11 @@ fn usage(error: &clap::Error, lang: Lang) -> Trouble {
     let suggested = |kind| {
         let names = error.get(kind).map(each).unwrap_or_default();
         // clap guesses boldly, and several: what is not near by our measure either is not suggested.
+        // clap guesses boldly, and sometimes several: what is nearest by our measure is suggested, if it is near at all.
+        let names: Vec<String> = match error.get(kind) {
+            Some(ContextValue::Strings(several)) => several.clone(),
+            _ => vec![context(kind)],
+        };
         let written = match kind {
             ContextKind::SuggestedSubcommand => context(ContextKind::InvalidSubcommand),
             _ => context(kind),
