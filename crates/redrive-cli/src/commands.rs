@@ -212,8 +212,6 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         StoredCommand::Idempotency { list, command } => idempotency::run(list, command, stage),
         StoredCommand::Outbox { command } => outbox::run(command, stage),
         StoredCommand::Proxy(args) => proxy::run(&args, stage),
-        StoredCommand::Proxy(args) => proxy::run(&args, stage),
-        StoredCommand::Outbox { command } => outbox::run(command, stage),
     }
 }
 

@@ -190,8 +190,6 @@ fn usage(error: &clap::Error, lang: Lang) -> Trouble {
     let arg = context(ContextKind::InvalidArg);
     let value = context(ContextKind::InvalidValue);
     let suggested = |kind| {
-        let names = error.get(kind).map(each).unwrap_or_default();
-        // clap guesses boldly, and several: what is not near by our measure either is not suggested.
         // clap guesses boldly, and sometimes several: what is nearest by our measure is suggested, if it is near at all.
         let names: Vec<String> = match error.get(kind) {
             Some(ContextValue::Strings(several)) => several.clone(),
@@ -282,13 +280,6 @@ fn first(value: &ContextValue) -> String {
         ContextValue::Strings(texts) => texts.first().map(|text| bare(text)).unwrap_or_default(),
         ContextValue::StyledStr(text) => text.to_string(),
         other => other.to_string(),
-    }
-}
-
-fn each(value: &ContextValue) -> Vec<String> {
-    match value {
-        ContextValue::Strings(texts) => texts.iter().map(|text| secret::blanked(&bare(text))).collect(),
-        other => vec![secret::blanked(&first(other))],
     }
 }
 
