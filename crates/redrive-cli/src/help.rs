@@ -196,7 +196,12 @@ fn usage(error: &clap::Error, lang: Lang) -> Trouble {
             ContextKind::SuggestedSubcommand => context(ContextKind::InvalidSubcommand),
             _ => name.clone(),
         };
-        let near = nearest(&written, [name.as_str()]).filter(|name| !name.is_empty());
+        // Of several names that clap has in mind ours may be nearer than its first.
+        let names = match error.get(kind) {
+            Some(ContextValue::Strings(names)) => names.clone(),
+            _ => vec![name],
+        };
+        let near = nearest(&written, names.iter().map(String::as_str)).filter(|name| !name.is_empty());
         near.map(|name| text(lang, "usage.did-you-mean", &[("name", &name)]))
     };
     let see_help = || say(lang, "usage.see-help");
