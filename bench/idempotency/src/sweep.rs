@@ -21,7 +21,8 @@ pub fn sweep(rows: u64) -> io::Result<()> {
     let left = || -> io::Result<u64> {
         let connection = Connection::open(&path).map_err(io::Error::other)?;
         connection
-            .query_row("SELECT count(*) FROM idempotency_keys WHERE expires_at < 1000000", [], |row| row.get(0))
+            .query_row("SELECT count(*) FROM idempotency_keys WHERE expires_at < 1000000", [], |row| row.get::<_, i64>(0))
+            .map(i64::cast_unsigned)
             .map_err(io::Error::other)
     };
     let server = Server::start(&store)?;
@@ -51,7 +52,7 @@ fn fill(path: &std::path::Path, rows: u64) -> rusqlite::Result<()> {
              response_headers, response_body, created_at, ended_at, expires_at)
          SELECT 'nobody', printf('%08x-0000-4000-8000-%012x', (i * 2654435761) % 4294967296, i), 'POST /v1/bookmarks', printf('%064x', i), 1, -i, 201,
              CAST('[]' AS BLOB), zeroblob(200), i % 1000, i % 1000, 1000 + i % 1000 FROM n",
-        [rows],
+        [rows.cast_signed()],
     )?;
     transaction.commit()?;
     connection.pragma_update(None, "wal_checkpoint", "TRUNCATE").ok();

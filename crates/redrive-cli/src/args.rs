@@ -232,11 +232,11 @@ pub(crate) enum StoredCommand {
         #[command(subcommand)]
         command: Option<IdempotencyCommand>,
     },
-    Proxy(ProxyArgs),
     Outbox {
         #[command(subcommand)]
         command: Option<OutboxCommand>,
     },
+    Proxy(ProxyArgs),
 }
 
 #[derive(Debug, clap::Args)]

@@ -210,8 +210,8 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         StoredCommand::Prometheus(args) => prometheus::run(&args, stage),
         StoredCommand::Escalations { list, command } => escalations::run(list, command, stage),
         StoredCommand::Idempotency { list, command } => idempotency::run(list, command, stage),
-        StoredCommand::Proxy(args) => proxy::run(&args, stage),
         StoredCommand::Outbox { command } => outbox::run(command, stage),
+        StoredCommand::Proxy(args) => proxy::run(&args, stage),
     }
 }
 

@@ -190,16 +190,14 @@ fn usage(error: &clap::Error, lang: Lang) -> Trouble {
     let arg = context(ContextKind::InvalidArg);
     let value = context(ContextKind::InvalidValue);
     let suggested = |kind| {
-        let name = context(kind);
-        // clap guesses boldly: what is not near by our measure either is not suggested.
+        // clap guesses boldly, and sometimes several: what is nearest by our measure is suggested, if it is near at all.
+        let names: Vec<String> = match error.get(kind) {
+            Some(ContextValue::Strings(several)) => several.clone(),
+            _ => vec![context(kind)],
+        };
         let written = match kind {
             ContextKind::SuggestedSubcommand => context(ContextKind::InvalidSubcommand),
-            _ => name.clone(),
-        };
-        // Of several names that clap has in mind ours may be nearer than its first.
-        let names = match error.get(kind) {
-            Some(ContextValue::Strings(names)) => names.clone(),
-            _ => vec![name],
+            _ => context(kind),
         };
         let near = nearest(&written, names.iter().map(String::as_str)).filter(|name| !name.is_empty());
         near.map(|name| text(lang, "usage.did-you-mean", &[("name", &name)]))

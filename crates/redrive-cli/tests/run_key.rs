@@ -252,6 +252,11 @@ fn output_comes_back_to_the_byte_and_is_bounded() {
     let said = String::from_utf8_lossy(&again.stderr);
     assert_eq!((again.status.code(), again.stdout.len()), (Some(0), 1 << 20), "{said}");
     assert!(said.contains("only the first 1048576 of 1500004 bytes"), "{said}");
+
+    // Whoever stops reading ends a replay as it ends a command.
+    let mut reader_goes = place.home.command(&place.words("much")).arg(much).spawn().unwrap();
+    drop(reader_goes.stdout.take());
+    assert_eq!(reader_goes.wait().unwrap().code(), Some(141));
 }
 
 /// R-I4, R-I5: a process that died before it stored its job leaves what a person must look at; nothing is run until a reset.

@@ -5,6 +5,7 @@
 //! leaves an unknown outcome, never a free key.
 
 mod count;
+mod hash;
 mod held;
 mod renew;
 
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method, Response, Uri};
 use redrive::engine::Engine;
 use redrive_policy::Lang;
@@ -163,17 +164,7 @@ impl Guard {
         };
         self.count(Counted::Keyed);
         let principal = self.principal(rules, headers);
-        let mut head = Sha256::new();
-        // The key is in the hash, so that equal requests of different keys cannot be told by their hashes.
-        for part in [principal.as_bytes(), key.as_str().as_bytes(), method.as_str().as_bytes()] {
-            frame(&mut head, part);
-        }
-        frame(&mut head, uri.path().as_bytes());
-        frame_some(&mut head, uri.query().map(str::as_bytes));
-        for value in headers.get_all(CONTENT_TYPE) {
-            frame_some(&mut head, Some(value.as_bytes()));
-        }
-        frame_some(&mut head, None);
+        let head = hash::head(&principal, key.as_str(), method, uri, headers);
         let path: String = uri.path().chars().take(MAX_ENDPOINT_CHARS).collect();
         let endpoint = format!("{method} {path}");
         Looked::Guarded(Asked { rules: Arc::clone(rules), principal, key, endpoint, lang, head })
@@ -185,12 +176,12 @@ impl Guard {
     /// holds, and whose outcome then counts as unknown although nothing was run.
     pub async fn enter(&self, asked: &Asked, body: &[u8]) -> Entered {
         let mut hash = asked.head.clone();
-        frame(&mut hash, body);
+        hash::frame(&mut hash, body);
         let claim = KeyClaim {
             principal: asked.principal.clone(),
             key: asked.key.as_str().to_owned(),
             endpoint: asked.endpoint.clone(),
-            request_hash: hex(&hash.finalize()),
+            request_hash: hash::hex(&hash.finalize()),
             hold_for: asked.rules.hold_for,
             keep_for: asked.rules.keep_for,
             rerun: asked.rules.unknown == OnUnknown::SafeToRerun,
@@ -261,9 +252,9 @@ impl Guard {
         let Some(value) = value else { return "nobody".to_owned() };
         let mut hash = Sha256::new();
         // Bound to the store, so that hashes of two stores cannot be compared, nor looked up in a table made once for all.
-        frame(&mut hash, &self.0.engine.store().store_id().to_be_bytes());
-        frame(&mut hash, value.as_bytes());
-        hex(&hash.finalize()[..16])
+        hash::frame(&mut hash, &self.0.engine.store().store_id().to_be_bytes());
+        hash::frame(&mut hash, value.as_bytes());
+        hash::hex(&hash.finalize()[..16])
     }
 
     fn bell(&self, principal: &str, key: &str) -> &Notify {
@@ -273,21 +264,4 @@ impl Guard {
         let place = usize::try_from(hasher.finish() % bells).unwrap_or(0);
         &self.0.bells[place]
     }
-}
-
-/// Each part says its length, so that no two requests are written the same.
-fn frame(hash: &mut Sha256, part: &[u8]) {
-    hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-    hash.update(part);
-}
-
-fn frame_some(hash: &mut Sha256, part: Option<&[u8]>) {
-    hash.update([u8::from(part.is_some())]);
-    frame(hash, part.unwrap_or_default());
-}
-
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 15)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }

@@ -133,3 +133,55 @@ fn is_uuid(text: &str) -> bool {
             },
         )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn is_key(text: &str) -> bool {
+        (1..=MAX_KEY_CHARS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+    }
+
+    proptest! {
+        /// R-I1: whatever comes, it is a key of 1 to 255 visible ASCII characters, or refused.
+        #[test]
+        fn whatever_comes_is_a_key_or_refused(value in prop::collection::vec(any::<u8>(), 0..600)) {
+            for form in [KeyForm::Any, KeyForm::Uuid] {
+                if let Ok(key) = Key::parse(&value, form) {
+                    prop_assert!(is_key(key.as_str()));
+                    prop_assert!(form == KeyForm::Any || is_uuid(key.as_str()));
+                }
+            }
+        }
+
+        /// R-I1: the same from bytes that look like keys, in which quotes and backslashes are common.
+        #[test]
+        fn what_looks_like_a_key_is_one_or_refused(value in "[ \t]{0,2}[a-c\"\\\\; é]{0,300}[ \t]{0,2}") {
+            if let Ok(key) = Key::parse(value.as_bytes(), KeyForm::Any) {
+                prop_assert!(is_key(key.as_str()));
+            }
+        }
+
+        /// R-I1: a key in quotes is the same key as without, and nothing else is.
+        #[test]
+        fn quoted_is_bare(text in "[!-~]{1,255}", behind in prop_oneof![Just(""), Just(";v=1"), Just("  ")]) {
+            let quoted = format!("\"{}\"{behind}", text.replace('\\', "\\\\").replace('"', "\\\""));
+            let key = Key::parse(quoted.as_bytes(), KeyForm::Any).unwrap();
+            prop_assert_eq!(key.as_str(), &*text);
+            if !text.starts_with('"') {
+                prop_assert_eq!(Key::parse(text.as_bytes(), KeyForm::Any).unwrap(), key);
+            }
+        }
+
+        /// R-I1: a UUID is read in either case, and is the same key.
+        #[test]
+        fn a_uuid_is_read_in_either_case(text in "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}") {
+            let lower = Key::parse(text.as_bytes(), KeyForm::Uuid).unwrap();
+            let upper = Key::parse(text.to_ascii_uppercase().as_bytes(), KeyForm::Uuid).unwrap();
+            prop_assert_eq!(&lower, &upper);
+            prop_assert_eq!(lower.as_str(), &*text);
+            prop_assert_eq!(Key::parse(&text.as_bytes()[1..], KeyForm::Uuid), Err(BadKey::NotUuid));
+        }
+    }
+}

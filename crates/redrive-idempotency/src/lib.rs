@@ -2,11 +2,19 @@
 //!
 //! A request's key is taken in the store before its handler runs, and completed with the answer. Whoever sends the same again gets
 //! that answer; nobody runs it a second time.
+//!
+//! Whoever sends makes the key once and keeps it, or derives it from what is sent (`client`); what cannot be sent now waits in the
+//! `outbox` (feature `outbox`).
 
+pub mod client;
 mod extract;
 mod guard;
+#[cfg(doctest)]
+mod guides;
 mod key;
 mod layer;
+#[cfg(feature = "outbox")]
+pub mod outbox;
 mod problem;
 #[cfg(feature = "proxy")]
 pub mod proxy;
@@ -21,6 +29,3 @@ pub use replay::{IDEMPOTENCY_REPLAYED, kept};
 
 /// The rules by which requests are guarded.
 pub use redrive_policy::idempotency as rules;
-pub mod client;
-#[cfg(feature = "outbox")]
-pub mod outbox;

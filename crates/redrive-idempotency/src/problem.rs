@@ -208,3 +208,85 @@ pub(crate) fn language(headers: &HeaderMap) -> Lang {
     });
     best.map(|(lang, _)| lang).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn every() -> Vec<Problem> {
+        let bad = [
+            BadKey::Twice,
+            BadKey::Empty,
+            BadKey::TooLong,
+            BadKey::NotVisible,
+            BadKey::Quotes,
+            BadKey::NotUuid,
+        ];
+        let mut every = vec![
+            Problem::KeyMissing,
+            Problem::Mismatch { status: 409 },
+            Problem::Mismatch { status: 422 },
+            Problem::InFlight { retry_after: Duration::from_millis(1) },
+            Problem::UnknownOutcome,
+            Problem::ResponseNotKept { status: 201 },
+            Problem::RequestTooLarge { limit: 1_048_576 },
+            Problem::RequestBroken,
+            Problem::StoreUnavailable,
+            Problem::HandlerBroke,
+        ];
+        every.extend(bad.map(Problem::KeyMalformed));
+        every
+    }
+
+    /// R-I4, R-X1: every problem has its words in both languages, with its numbers in them, and says its own status.
+    #[test]
+    fn every_problem_has_its_words_in_both_languages() {
+        for problem in every() {
+            for lang in [Lang::En, Lang::Ja] {
+                let response = problem.response(lang);
+                let told: serde_json::Value = serde_json::from_slice(response.body()).unwrap();
+                assert_eq!(told["type"], format!("urn:redrive:problem:{}", problem.code()));
+                assert_eq!(told["status"], response.status().as_u16());
+                assert_eq!(response.headers()[CONTENT_LANGUAGE], lang.name());
+                for words in ["title", "detail"] {
+                    let words = told[words].as_str().unwrap();
+                    assert!(
+                        !words.starts_with("idempotency-") && !words.contains('{'),
+                        "{problem:?}: {words}"
+                    );
+                    assert_eq!(words.is_ascii(), lang == Lang::En, "{problem:?}: {words}");
+                }
+            }
+        }
+        let limit = Problem::RequestTooLarge { limit: 77 }.response(Lang::Ja);
+        assert!(String::from_utf8_lossy(limit.body()).contains("77"));
+    }
+
+    /// R-I4: the two that are worth asking again for say when.
+    #[test]
+    fn retry_after_is_at_least_a_second() {
+        for problem in every() {
+            let told = problem.response(Lang::En).headers().get(RETRY_AFTER).cloned();
+            let asks_again = matches!(problem, Problem::InFlight { .. } | Problem::StoreUnavailable);
+            assert_eq!(told.map(|after| after == "1"), asks_again.then_some(true), "{problem:?}");
+        }
+    }
+
+    /// R-X1: the language is the one that is wanted most, of those that we speak.
+    #[test]
+    fn the_language_is_the_one_that_is_wanted_most() {
+        let check = |wanted: &'static str, expected: Lang| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT_LANGUAGE, HeaderValue::from_static(wanted));
+            assert_eq!(language(&headers), expected, "{wanted}");
+        };
+        check("ja", Lang::Ja);
+        check("ja-JP,ja;q=0.9,en-US;q=0.8", Lang::Ja);
+        check("en;q=0.3, ja;q=0.7", Lang::Ja);
+        check("ja;q=0, en", Lang::En);
+        check("fr, de", Lang::En);
+        check("", Lang::En);
+        check(";;;q=x,,", Lang::En);
+        assert_eq!(language(&HeaderMap::new()), Lang::En);
+    }
+}

@@ -12,6 +12,7 @@ use axum::response::IntoResponse;
 use far_side::{Far, Place, by_key, created, hasty, problem};
 use redrive::engine::{Engine, Shutdown};
 use redrive::http_client;
+use redrive_idempotency::IdempotencyLayer;
 use redrive_idempotency::outbox::{Call, ItemId, LeftWhy, Outbox, OutboxError, SendResult};
 use redrive_store::{ItemState, NextSend, OutboxItem};
 
@@ -307,16 +308,51 @@ async fn no_secret_is_told() {
     let place = Place::sqlite();
     let engine = place.engine().await;
     let far = Far::there(|_, _| (StatusCode::BAD_REQUEST, "no such token: hunter2-hunter2").into_response());
-    let told = Arc::new(Mutex::new(String::new()));
+    let told = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&told);
-    let outbox = outbox(&engine).observe(move |report| seen.lock().unwrap().push_str(&format!("{report:?}")));
+    let outbox = outbox(&engine).observe(move |report| seen.lock().unwrap().push(format!("{report:?}")));
     let url = format!("http://ada:hunter2-hunter2@{}/a?token=hunter2-hunter2", far.address);
     let call = Call::post(url).header("Authorization", "Bearer hunter2-hunter2").body("1");
     let queued = outbox.add(call).await.unwrap();
     assert_eq!(outbox.flush().await.unwrap().failed, 1);
-    let told =
-        told.lock().unwrap().clone() + &format!("{queued:?}") + &item(&outbox, queued.id).await.last.unwrap();
+    let last = item(&outbox, queued.id).await.last.unwrap();
+    let told = format!("{:?} {queued:?} {last}", told.lock().unwrap());
     assert!(told.contains("HTTP 400") && !told.contains("hunter2"), "{told}");
+}
+
+/// R-I7, R-I8: two devices save the same at the same time, through redrive's own layer: it is done once, the one that comes second waits
+/// for the first one's answer, and both know that it is done.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_outboxes_and_the_layer_do_it_once() {
+    let (service, laptop, phone) = (Place::sqlite(), Place::sqlite(), Place::sqlite());
+    let done = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&done);
+    let save = async move || {
+        *count.lock().unwrap() += 1;
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        StatusCode::CREATED
+    };
+    let app = axum::Router::new()
+        .route("/v1/bookmarks", axum::routing::post(save))
+        .layer(IdempotencyLayer::new(&service.engine().await));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1/bookmarks", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let mut flushing = tokio::task::JoinSet::new();
+    for place in [&laptop, &phone] {
+        let seen = Arc::clone(&told);
+        let outbox =
+            outbox(&place.engine().await).observe(move |report| seen.lock().unwrap().push(report.result));
+        outbox.add(Call::post(&url).json(&serde_json::json!({"url": "https://example.com/"}))).await.unwrap();
+        flushing.spawn(async move { outbox.flush().await.unwrap().sent });
+    }
+    assert_eq!(flushing.join_all().await, [1, 1]);
+    assert_eq!(*done.lock().unwrap(), 1, "the same wish is done once");
+    let told = told.lock().unwrap();
+    assert!(told.iter().any(|result| matches!(result, SendResult::Underway { .. })), "{told:?}");
+    serving.abort();
 }
 
 macro_rules! on_both_stores {

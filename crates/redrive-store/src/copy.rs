@@ -137,8 +137,10 @@ pub(crate) trait End {
     fn location(&self) -> String;
     fn standing(&mut self) -> Result<Standing, StoreError>;
 
-    /// Hands out no work for so long; `None` ends that. Answers how much runs.
-    fn drain(&mut self, wait: Option<Duration>, to: &str) -> Result<u64, StoreError>;
+    /// Hands out no work for so long; `None` ends that.
+    fn drain(&mut self, wait: Option<Duration>, to: &str) -> Result<(), StoreError>;
+    /// How much runs: jobs under a lease, and requests that hold a key.
+    fn running(&mut self) -> Result<u64, StoreError>;
     /// From here on one moment is read. `alone`: nobody else writes until the end.
     fn freeze(&mut self, alone: bool) -> Result<(), StoreError>;
     fn facts(&mut self) -> Result<Facts, StoreError>;
@@ -270,11 +272,12 @@ fn drain(
     let began = Instant::now();
     let mut told = None;
     loop {
-        let mut leases = source.drain(Some(wait + GRACE), to)?;
+        source.drain(Some(wait + GRACE), to)?;
+        let mut leases = source.running()?;
         if leases == 0 {
             // Somebody may have taken work in the moment in which nobody should have any more.
             match source.freeze(true) {
-                Ok(()) => leases = running(&source.counts()?),
+                Ok(()) => leases = source.running()?,
                 Err(error) if error.may_pass() && began.elapsed() < wait => continue,
                 Err(error) => return Err(error),
             }
@@ -291,10 +294,6 @@ fn drain(
         }
         std::thread::sleep(BETWEEN_LOOKS);
     }
-}
-
-fn running(rows: &[(&'static str, u64)]) -> u64 {
-    rows.iter().find(|(table, _)| *table == "lease").map_or(0, |(_, rows)| *rows)
 }
 
 fn hand_over(

@@ -28,6 +28,7 @@ impl StoreError {
                 | Trouble::Overloaded
                 | Trouble::Unreachable(_)
                 | Trouble::Contended(_)
+                | Trouble::Moving
         )
     }
 }
@@ -137,6 +138,9 @@ pub enum Trouble {
     /// The store lives elsewhere now.
     #[error("this store was moved to {0}")]
     Moved(String),
+    /// The store is about to move, and nothing is begun in it any more.
+    #[error("this store is being moved: nothing new is begun until that is over")]
+    Moving,
     /// The copy may not be whole: whoever makes it has not finished.
     #[error("this store is still being copied from {0}")]
     Arriving(String),

@@ -68,6 +68,13 @@ pub use lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
 pub use letter_group::{Group, GroupCounts, GroupQuery, GroupState, Groups};
 pub use metric::{MOST_RETRIES, Metric, MetricCount, Metrics, MetricsQuery, bucket_end, bucket_of, hour_of};
 pub use outbox::{Added, ItemQuery, ItemState, NewItem, NextSend, Outbox, OutboxItem, SendEnd};
+/// The driver whose transactions [`Sqlite::enqueue_in`] and its like take.
+#[cfg(feature = "sqlite")]
+pub use rusqlite;
+/// The driver whose transactions [`Postgres::enqueue_in`] and its like take.
+#[cfg(feature = "postgres")]
+pub use tokio_postgres;
+
 #[cfg(feature = "postgres")]
 pub use postgres::{Postgres, PostgresOptions, enqueue_in as enqueue_in_postgres};
 pub use queue::{Queue, Queues};
@@ -90,8 +97,11 @@ pub use worker::{Takes, WorkerPresence, Workers};
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// A whole store.
+///
+/// It is [`Any`](std::any::Any), so that whoever needs more of a store than any store has can ask which one it is.
 pub trait Store:
-    Jobs
+    std::any::Any
+    + Jobs
     + Leases
     + DeadLetters
     + Groups
@@ -108,7 +118,8 @@ pub trait Store:
 }
 
 impl<S> Store for S where
-    S: Jobs
+    S: std::any::Any
+        + Jobs
         + Leases
         + DeadLetters
         + Groups

@@ -7,6 +7,7 @@ mod backup;
 mod batch;
 mod check;
 mod checkpoint;
+mod claim;
 #[cfg(feature = "postgres")]
 mod copy;
 mod dead_letter;

@@ -32,9 +32,9 @@ pub(super) fn run(
     stage: &mut Stage<'_>,
 ) -> Result<Exit, Trouble> {
     match command {
-        None => list(flags, stage).and_then(|view| shown(&view, Exit::Done, stage)),
+        None => list(&flags, stage).and_then(|view| shown(&view, Exit::Done, stage)),
         Some(IdempotencyCommand::List(args)) => {
-            list(args.or(flags), stage).and_then(|view| shown(&view, Exit::Done, stage))
+            list(&args.or(flags), stage).and_then(|view| shown(&view, Exit::Done, stage))
         }
         Some(IdempotencyCommand::Show { key, body }) => {
             let opened = opened::to_read(stage)?;
@@ -50,15 +50,20 @@ pub(super) fn run(
     }
 }
 
-fn list(args: KeysArgs, stage: &mut Stage<'_>) -> Result<KeysView, Trouble> {
+fn list(args: &KeysArgs, stage: &mut Stage<'_>) -> Result<KeysView, Trouble> {
     let now = Timestamp::from_system(stage.now);
     let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
-    let (state, key) = (args.state, args.key.clone());
     let mut records = match opened::if_there(stage)? {
         Some(opened) => {
             // One more than is shown tells whether there is a next page.
             let limit = limit.saturating_add(1);
-            let query = KeyQuery { state, key, before: args.after, limit, ..KeyQuery::default() };
+            let query = KeyQuery {
+                state: args.state,
+                key: args.key.clone(),
+                before: args.after,
+                limit,
+                ..KeyQuery::default()
+            };
             opened.wait(opened.store.keys(query))?
         }
         None => Vec::new(),

@@ -106,6 +106,7 @@ fn list(args: &OutboxListArgs, stage: &mut Stage<'_>) -> Result<OutboxView, Trou
         items: items.iter().map(ItemLine::new).collect(),
         next,
         next_page,
+        is_part: args.state.is_some() || args.lane.is_some() || args.after.is_some(),
         now: Timestamp::from_system(stage.now),
     })
 }

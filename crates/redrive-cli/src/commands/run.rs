@@ -14,7 +14,7 @@ use redrive_policy::plan::SnapshotPlan;
 use redrive_policy::{Cause, Config, Report, Verdict, human_duration};
 use redrive_store::{EventStatus, JobId, JobState, LetterReason, NewJob};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::sleep;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 use super::enqueue::{self, EXEC};
 use super::files::{self, FilesToTell};
@@ -168,7 +168,8 @@ async fn attempts(
             None => CommandExecutor::wired(move || Wiring::passed_through(relay.clone())),
         }
     };
-    let mut renewal = tokio::time::interval(RENEW_EVERY);
+    let mut renewal = interval_at(Instant::now() + RENEW_EVERY, RENEW_EVERY);
+    renewal.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut signals = Signals::listen().map_err(Trouble::NoRuntime)?;
     let (teller, mut told) = unbounded_channel();
     let worker = engine

@@ -42,6 +42,8 @@ const KEPT_BYTES: usize = DEFAULT_MAX_RESPONSE;
 const COME_LATER: u8 = 75;
 /// Nobody knows how it ended, so nothing was run.
 const OUR_FAULT: u8 = 125;
+/// Nobody reads any more: 128 and SIGPIPE.
+const UNREAD: u8 = 141;
 /// The codes of a command that did not begin.
 const NOT_BEGUN: [i32; 2] = [126, 127];
 /// What is shown of a command's name.
@@ -222,9 +224,9 @@ impl Known<'_> {
             stage.talk.error(&text(stage.settings.lang, "run.key.no-answer", &[("key", &self.key)]));
             return Ok(Exit::Command(OUR_FAULT));
         };
-        stage.stdout.write_all(&answer.stdout.kept).map_err(Trouble::Output)?;
-        stage.stdout.flush().map_err(Trouble::Output)?;
-        stage.talk.raw(&answer.stderr.kept);
+        if written_again(&answer.stdout.kept, &answer.stderr.kept, stage)? == Reader::Gone {
+            return Ok(Exit::Command(UNREAD));
+        }
         let lang = stage.settings.lang;
         let when = ago(completed_at, self.now, lang);
         stage.talk.narrate(&text(lang, "run.key.replayed", &[("key", &self.key), ("when", &when)]));
@@ -304,7 +306,7 @@ impl Known<'_> {
                 match last {
                     Some(last) if last.status != EventStatus::Failed => {
                         counts.replayed = 1;
-                        self.from_the_job(&job, last, stage)
+                        self.left_by_the_job(&job, last, stage)
                     }
                     // Cancelled, or its story is no longer kept.
                     _ => {
@@ -323,12 +325,12 @@ impl Known<'_> {
     }
 
     /// What a worker left of it: the end of its output, and its code.
-    fn from_the_job(&self, job: &JobRecord, last: &Event, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+    fn left_by_the_job(&self, job: &JobRecord, last: &Event, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
         let lang = stage.settings.lang;
         let said = |stream: &str| last.data["output"][stream].as_str().unwrap_or_default().as_bytes();
-        stage.stdout.write_all(said("stdout")).map_err(Trouble::Output)?;
-        stage.stdout.flush().map_err(Trouble::Output)?;
-        stage.talk.raw(said("stderr"));
+        if written_again(said("stdout"), said("stderr"), stage)? == Reader::Gone {
+            return Ok(Exit::Command(UNREAD));
+        }
         let succeeded = last.status == EventStatus::Success;
         let code = super::run::code(last.exit_code, u8::from(!succeeded));
         let values: [(&str, &dyn std::fmt::Display); 3] =
@@ -340,6 +342,25 @@ impl Known<'_> {
             stage.talk.hint(&text(lang, "run.key.dead-hint", &[("job", &job.id)]));
         }
         Ok(Exit::Command(code))
+    }
+}
+
+/// Whether somebody still reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    There,
+    Gone,
+}
+
+/// Writes what a command wrote, as it wrote it. A reader that has gone ends this as it would have ended the command.
+fn written_again(stdout: &[u8], stderr: &[u8], stage: &mut Stage<'_>) -> Result<Reader, Trouble> {
+    match stage.stdout.write_all(stdout).and_then(|()| stage.stdout.flush()) {
+        Ok(()) => {
+            stage.talk.raw(stderr);
+            Ok(Reader::There)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => Err(Trouble::Output(error)),
     }
 }
 

@@ -242,13 +242,11 @@ impl KeyView {
 
     fn body(&self, lang: Lang) -> Vec<Block> {
         let part = |(heading, bytes): &(&'static str, Vec<u8>)| {
-            let lines: Vec<Block> = match std::str::from_utf8(bytes) {
-                Ok(text) => text.lines().map(|line| Block::Text(vec![Span::plain(line)])).collect(),
-                Err(_) => {
-                    let note =
-                        text(lang, "idempotency.no-text", &[("n", &bytes.len()), ("id", &self.line.id)]);
-                    vec![Block::Text(vec![Span::new(note, Tone::Dim)])]
-                }
+            let lines: Vec<Block> = if let Ok(said) = std::str::from_utf8(bytes) {
+                said.lines().map(|line| Block::Text(vec![Span::plain(line)])).collect()
+            } else {
+                let note = text(lang, "idempotency.no-text", &[("n", &bytes.len()), ("id", &self.line.id)]);
+                vec![Block::Text(vec![Span::new(note, Tone::Dim)])]
             };
             let heading = Block::Heading(say(lang, &format!("idempotency.part.{heading}")));
             [Block::Gap, heading].into_iter().chain(lines).collect::<Vec<_>>()

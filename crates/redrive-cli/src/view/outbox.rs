@@ -92,6 +92,9 @@ pub(crate) struct OutboxView {
     pub(crate) next: Option<ItemId>,
     #[serde(skip)]
     pub(crate) next_page: Option<String>,
+    /// Whether others were left out.
+    #[serde(skip)]
+    pub(crate) is_part: bool,
     #[serde(skip)]
     pub(crate) now: Timestamp,
 }
@@ -101,15 +104,16 @@ impl Page for OutboxView {
         let lang = reader.lang;
         let word = |key: &str| say(lang, &format!("outbox.{key}"));
         if self.items.is_empty() {
-            return vec![Block::Text(vec![Span::new(word("none"), Tone::Good)])];
+            let none = if self.is_part { "none-of-these" } else { "none" };
+            return vec![Block::Text(vec![Span::new(word(none), Tone::Good)])];
         }
         let columns = vec![
             Column::left(word("id")),
             Column::left(word("state-heading")),
             Column::left(word("call")).cut_to(24),
-            Column::right(word("sends")).rank(1),
-            Column::right(word("added")).rank(2),
-            Column::left(word("last")).cut_to(16).rank(3),
+            Column::right(word("sends")).rank(2),
+            Column::right(word("added")).rank(3),
+            Column::left(word("last")).cut_to(16).rank(1),
         ];
         let row = |item: &ItemLine| {
             vec![

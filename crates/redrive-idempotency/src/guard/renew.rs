@@ -5,9 +5,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use redrive_store::{Finish, KeyHold};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Guard;
+
+/// How many renewals go together: a store writes them at once, and one after the other would take too long on a slow disk.
+const AT_ONCE: usize = 256;
 
 /// Who is renewed, and when.
 #[derive(Debug, Default)]
@@ -78,29 +82,39 @@ impl Guard {
                 let due = state.held.iter().filter(|(_, renewal)| renewal.due <= now);
                 due.map(|(hold, renewal)| (*hold, renewal.hold_for)).collect()
             };
-            for (hold, hold_for) in due {
-                let engine = &self.0.engine;
-                let renewed = engine.store().renew_key(engine.now(), hold, hold_for).await;
-                let mut state = self.renewals();
-                match renewed {
-                    Ok(Finish::Done) => {
-                        if let Some(renewal) = state.held.get_mut(&hold) {
-                            renewal.due = next_due(hold_for);
-                        }
-                    }
-                    Ok(Finish::Lost) => {
-                        tracing::warn!(
-                            record = hold.record,
-                            "an idempotency key was lost while its request was running"
-                        );
-                        state.held.remove(&hold);
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, record = hold.record, "an idempotency key could not be renewed; it is tried again");
-                        if let Some(renewal) = state.held.get_mut(&hold) {
-                            renewal.due = Instant::now() + (hold_for / 10).max(Duration::from_millis(50));
-                        }
-                    }
+            for some in due.chunks(AT_ONCE) {
+                let mut renewing = JoinSet::new();
+                for (hold, hold_for) in some {
+                    renewing.spawn(self.clone().renew_one(*hold, *hold_for));
+                }
+                renewing.join_all().await;
+            }
+        }
+    }
+
+    async fn renew_one(self, hold: KeyHold, hold_for: Duration) {
+        let engine = &self.0.engine;
+        let renewed = engine.store().renew_key(engine.now(), hold, hold_for).await;
+        let mut state = self.renewals();
+        match renewed {
+            Ok(Finish::Done) => {
+                if let Some(renewal) = state.held.get_mut(&hold) {
+                    renewal.due = next_due(hold_for);
+                }
+            }
+            Ok(Finish::Lost) => {
+                // One that ended meanwhile has lost nothing.
+                if state.held.remove(&hold).is_some() {
+                    tracing::warn!(
+                        record = hold.record,
+                        "an idempotency key was lost while its request was running"
+                    );
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, record = hold.record, "an idempotency key could not be renewed; it is tried again");
+                if let Some(renewal) = state.held.get_mut(&hold) {
+                    renewal.due = Instant::now() + (hold_for / 10).max(Duration::from_millis(50));
                 }
             }
         }

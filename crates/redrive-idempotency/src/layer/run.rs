@@ -178,11 +178,8 @@ async fn stored<RB: Body>(
     let lang = held.asked().lang();
     dated(answer.headers_mut(), held.now());
     let limit = held.rules().max_response.min(MAX_RESPONSE_BYTES);
-    let endless = is_endless(&answer);
-    let extent = match endless {
-        true => Some(Extent::Larger),
-        false => caught(answer.body_mut().fill(limit)).await,
-    };
+    let extent =
+        if is_endless(&answer) { Some(Extent::Larger) } else { caught(answer.body_mut().fill(limit)).await };
     let body = match extent {
         Some(Extent::Whole) => Some(answer.body().front.to_vec()),
         Some(Extent::Larger) => None,

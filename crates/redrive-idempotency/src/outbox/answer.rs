@@ -63,7 +63,7 @@ pub(super) fn read(executed: &Executed, sends: u32, policy: &Policy, engine: &En
         Some("mismatch" | "unknown-outcome") => Meaning::Failed,
         _ => judged(evidence, sends, policy, engine),
     };
-    let words = problem.and_then(|problem| problem.words(status)).unwrap_or_else(|| evidence.summary());
+    let words = problem.and_then(|problem| problem.words(status)).unwrap_or_else(|| in_words(evidence));
     Answer { meaning, status, words: Some(words) }
 }
 
@@ -76,6 +76,15 @@ fn judged(evidence: &Evidence, sends: u32, policy: &Policy, engine: &Engine) -> 
     match engine.decide_on(evidence, policy, sends.saturating_sub(1)).action {
         Action::Retry { delay } => Meaning::Again(delay),
         Action::Pass | Action::Escalate => Meaning::Failed,
+    }
+}
+
+/// In a line. That a client could not connect is known; what kept it from that is said behind it.
+fn in_words(evidence: &Evidence) -> String {
+    let summary = evidence.summary();
+    match summary.split_once("client error (Connect): ") {
+        Some((_, why)) if evidence.never_sent => why.to_owned(),
+        _ => summary,
     }
 }
 

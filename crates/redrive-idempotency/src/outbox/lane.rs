@@ -29,6 +29,7 @@ pub struct SendReport {
     /// How it is called.
     pub method: String,
     /// Where, as far as that may be shown.
+    #[serde(rename = "url")]
     pub place: String,
     /// The sends that count so far.
     pub sends: u32,

@@ -43,7 +43,7 @@ async fn script<F: Front>(place: Place) -> Vec<(u16, bool, String)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_stores_answer_alike() {
     let Some(postgres) = Place::postgres() else { return };
-    let sqlite = script::<Layer>(Place::sqlite().unwrap()).await;
+    let sqlite = script::<Layer>(Place::sqlite()).await;
     assert_eq!(sqlite, script::<Layer>(postgres).await);
     assert_eq!(sqlite.len(), 16);
 }

@@ -105,12 +105,15 @@ pub(crate) async fn a_client_that_goes_at_any_moment_leaves_no_unknown_outcome<F
     for client in clients {
         client.await.unwrap();
     }
-    // Nothing is left in progress, and nobody was given up.
-    for _ in 0..500 {
-        if world.records().await.iter().all(|record| record.state != KeyState::InProgress) {
+    // Until nothing changes any more: nothing is left in progress, and nobody was given up.
+    let mut last = Vec::new();
+    for _ in 0..200 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let records = world.records().await;
+        if records == last && records.iter().all(|record| record.state != KeyState::InProgress) {
             break;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        last = records;
     }
     let records = world.records().await;
     assert!(

@@ -16,7 +16,7 @@ pub(crate) async fn a_killed_holder_leaves_an_unknown_outcome<F: Front>(place: P
     world.kill_and_restart::<F>().await;
     first.abort();
     world.post("/v1/bookmarks").key("order-7").send().await.is_problem(409, "in-flight");
-    world.clock.advance(DEFAULT_HOLD_FOR - Duration::from_millis(1));
+    world.clock.advance(DEFAULT_HOLD_FOR.saturating_sub(Duration::from_millis(1)));
     world.post("/v1/bookmarks").key("order-7").send().await.is_problem(409, "in-flight");
     world.clock.advance(Duration::from_millis(1));
     for _ in 0..2 {

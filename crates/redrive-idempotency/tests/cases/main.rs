@@ -4,6 +4,8 @@
 
 mod app;
 mod front;
+#[path = "../shared/place.rs"]
+mod place;
 mod world;
 
 mod alike;
@@ -19,7 +21,7 @@ mod size;
 
 /// Every case, over one front and one store.
 macro_rules! over {
-    ($name:ident, $front:ty, $place:ident) => {
+    ($name:ident, $front:ty, $place:expr) => {
         over! { $name, $front, $place,
             keys [
                 a_key_is_demanded_only_where_it_is_required
@@ -75,13 +77,13 @@ macro_rules! over {
             ]
         }
     };
-    ($name:ident, $front:ty, $place:ident, $($module:ident [$($case:ident)+])+) => {
+    ($name:ident, $front:ty, $place:expr, $($module:ident [$($case:ident)+])+) => {
         mod $name {
             $(mod $module {
                 $(
                     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                     async fn $case() {
-                        if let Some(place) = crate::world::Place::$place() {
+                        if let Some(place) = $place {
                             crate::$module::$case::<$front>(place).await;
                         }
                     }
@@ -91,7 +93,7 @@ macro_rules! over {
     };
 }
 
-over!(layer_sqlite, crate::front::Layer, sqlite);
-over!(layer_postgres, crate::front::Layer, postgres);
-over!(proxy_sqlite, crate::front::BehindProxy, sqlite);
-over!(proxy_postgres, crate::front::BehindProxy, postgres);
+over!(layer_sqlite, crate::front::Layer, Some(crate::place::Place::sqlite()));
+over!(layer_postgres, crate::front::Layer, crate::place::Place::postgres());
+over!(proxy_sqlite, crate::front::BehindProxy, Some(crate::place::Place::sqlite()));
+over!(proxy_postgres, crate::front::BehindProxy, crate::place::Place::postgres());

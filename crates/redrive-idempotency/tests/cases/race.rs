@@ -25,7 +25,9 @@ pub(crate) async fn a_thousand_requests_with_one_key_run_once<F: Front>(place: P
         let (done, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 201);
         assert!(!done.is_empty() && done.iter().all(|answer| answer.body == done[0].body));
         assert_eq!(done.iter().filter(|answer| !answer.is_replay()).count(), 1);
-        refused.iter().for_each(|answer| answer.is_problem(409, "in-flight"));
+        for answer in &refused {
+            answer.is_problem(409, "in-flight");
+        }
         assert_eq!(world.app.effects(), round);
     }
 }

@@ -6,43 +6,14 @@ use std::time::Duration;
 
 use redrive::engine::{Engine, ManualClock};
 use redrive_idempotency::rules::{Guarded, KeyForm, Rules};
-use redrive_store::{KeyQuery, KeyRecord, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store};
+use redrive_store::{KeyQuery, KeyRecord};
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, StatusCode};
 use tokio::runtime::Runtime;
 
 use crate::app::App;
 use crate::front::Front;
-
-/// Where a store is; more than one may open it.
-pub(crate) enum Place {
-    Sqlite(tempfile::TempDir),
-    Postgres { url: String, schema: String },
-}
-
-impl Place {
-    pub(crate) fn sqlite() -> Option<Place> {
-        Some(Place::Sqlite(tempfile::tempdir().unwrap()))
-    }
-
-    pub(crate) fn postgres() -> Option<Place> {
-        let shared = redrive_testing::shared()?;
-        Some(Place::Postgres { url: shared.url().to_owned(), schema: shared.schema() })
-    }
-
-    pub(crate) async fn open(&self) -> Arc<dyn Store> {
-        match self {
-            Place::Sqlite(folder) => {
-                Arc::new(Sqlite::open(&folder.path().join("redrive.db"), SqliteOptions::default()).unwrap())
-            }
-            Place::Postgres { url, schema } => {
-                let schema = Some(schema.clone());
-                let options = PostgresOptions { create: true, schema, ..Default::default() };
-                Arc::new(Postgres::open(url, options).await.unwrap())
-            }
-        }
-    }
-}
+pub(crate) use crate::place::Place;
 
 /// A front that serves, on a runtime of its own, so that it can be killed with everything in it.
 struct Served {
@@ -137,7 +108,7 @@ async fn engine(place: &Place, clock: &Arc<ManualClock>) -> Engine {
 }
 
 fn client() -> Client {
-    Client::builder().timeout(Duration::from_secs(60)).build().unwrap()
+    Client::builder().timeout(Duration::from_mins(1)).build().unwrap()
 }
 
 /// A request in the making.

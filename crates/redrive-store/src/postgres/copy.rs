@@ -227,14 +227,18 @@ impl End for PostgresEnd {
         read().map_err(Fault::into_error)
     }
 
-    fn drain(&mut self, wait: Option<Duration>, to: &str) -> Result<u64, StoreError> {
+    fn drain(&mut self, wait: Option<Duration>, to: &str) -> Result<(), StoreError> {
         if let Some(wait) = wait {
             let wait = Some(whole_millis(wait));
             self.run(sql!("moving_put"), args![State::Draining.name(), to, wait])?;
         } else {
             self.run(sql!("moving_end"), args![State::Draining.name()])?;
         }
-        Ok(self.number(sql!("lease_count"), args![])?.unsigned_abs())
+        Ok(())
+    }
+
+    fn running(&mut self) -> Result<u64, StoreError> {
+        Ok(self.number(sql!("running_count"), args![])?.unsigned_abs())
     }
 
     fn freeze(&mut self, alone: bool) -> Result<(), StoreError> {

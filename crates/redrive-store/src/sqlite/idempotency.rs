@@ -9,6 +9,7 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Row, params, params_from_iter};
 
 use super::batch::{Batch, Memory};
+use super::claim::ClaimAnswer;
 use super::statements::Statements;
 use super::wheres::Wheres;
 use super::{Sqlite, sql};
@@ -40,7 +41,7 @@ impl Idempotency for Sqlite {
                 .await?;
             match known {
                 Some(known) => Ok(known),
-                None => self.add(move |batch| take(batch, now, &claim)).await,
+                None => ClaimAnswer::submitted(&self.writer, now, claim).await,
             }
         })
     }
@@ -258,10 +259,20 @@ fn find(batch: &Batch<'_, '_>, claim: &KeyClaim) -> Result<Option<Found>, StoreE
     Ok(batch.first(sql!("idempotency_find"), [&claim.principal, &claim.key], read_found)?.flatten())
 }
 
-/// Takes the key, or tells what is known of it by now.
-fn take(batch: &mut Batch<'_, '_>, now: Timestamp, claim: &KeyClaim) -> Result<Claimed, StoreError> {
+/// Takes the key, or tells what is known of it by now. Of a store that is about to move nobody takes one: what would be in progress
+/// then could not be completed here any more.
+pub(super) fn take(
+    batch: &mut Batch<'_, '_>,
+    now: Timestamp,
+    claim: &KeyClaim,
+) -> Result<Claimed, StoreError> {
     let found = find(batch, claim)?;
     let meeting = Standing::meets(found.as_ref().map(|found| &found.standing), claim, now);
+    let takes =
+        matches!(meeting, Meeting::TakesAsNew | Meeting::TakesAgain | Meeting::Lapses { takes: true });
+    if takes && batch.is_draining(now) {
+        return Err(Trouble::Moving.into());
+    }
     let until = now.after(claim.hold_for).millis();
     let Some(found) = found else { return take_as_new(batch, now, claim) };
     let record = found.id;
@@ -378,7 +389,7 @@ fn complete(
     Ok(completed > 0)
 }
 
-fn release(
+pub(super) fn release(
     batch: &mut Batch<'_, '_>,
     now: Timestamp,
     hold: KeyHold,

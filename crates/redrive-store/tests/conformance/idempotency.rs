@@ -347,6 +347,28 @@ pub(crate) async fn of_a_thousand_one_runs_it(given: &Given) {
     assert_eq!(types(given, keys[0].id).await, ["idempotency_unknown"], "it lapsed once");
 }
 
+/// R-I4: whoever goes away before hearing that a key is theirs runs nothing: the key is free again, at whatever moment that is.
+pub(crate) async fn a_claim_dropped_before_its_answer_frees_the_key(given: &Given) {
+    let mut unheard = 0;
+    for round in 0..60_u32 {
+        let key = format!("k{round}");
+        let dropped = tokio::time::timeout(
+            Duration::from_micros(u64::from(round) * 40),
+            given.store.claim_key(at(0), claim(&key)),
+        );
+        let Err(_) = dropped.await else { continue };
+        unheard += 1;
+        // Soon; another request may have it.
+        let began = std::time::Instant::now();
+        let other = || KeyClaim { request_hash: "hash of b".to_owned(), ..claim(&key) };
+        while !matches!(claimed(given, 0, other()).await, Claimed::Taken { again: false, .. }) {
+            assert!(began.elapsed() < Duration::from_secs(10), "{key} is held by nobody");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    assert!(unheard > 5, "everybody heard");
+}
+
 /// R-I2: a round of sweeping takes no more than it may, in rows and in bytes, and says whether there is more.
 pub(crate) async fn a_sweep_is_bounded(given: &Given) {
     let store = &given.store;

@@ -14,7 +14,7 @@ use crate::given::{Hand, SECOND, at, dead, job, retry, success, wants};
 use crate::ground::{bounded, open, psql};
 
 /// When the connection is cut.
-const CUTS: [(&str, Side, Fault); 4] = [
+pub(crate) const CUTS: [(&str, Side, Fault); 4] = [
     ("before COMMIT is sent", Side::Client, Fault::CutBefore),
     ("in the middle of COMMIT", Side::Client, Fault::CutWithin),
     ("behind COMMIT, without waiting for its answer", Side::Client, Fault::CutAfter),
@@ -22,7 +22,7 @@ const CUTS: [(&str, Side, Fault); 4] = [
 ];
 
 /// Lays a cut at the next COMMIT, does something, and shows that the cut was there.
-async fn cut_in<T>(
+pub(crate) async fn cut_in<T>(
     wire: &Wire,
     (when, side, fault): (&str, Side, Fault),
     work: impl Future<Output = T>,

@@ -13,6 +13,7 @@ mod exhausted;
 #[path = "../given/mod.rs"]
 mod given;
 mod ground;
+mod keys;
 mod migrated;
 mod recovery;
 mod tasks;

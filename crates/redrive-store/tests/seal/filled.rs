@@ -2,14 +2,15 @@
 
 use redrive_policy::Cause;
 use redrive_store::{
-    Ending, GroupQuery, ImportedEvent, LetterReason, NewEvent, NewJob, NewLetter, NewTask, Output, Scrap,
-    Store, TaskEnd, TaskState, TaskStep, Timestamp,
+    Claimed, Ending, Finish, GroupQuery, ImportedEvent, ItemQuery, KeyClaim, KeyQuery, LetterReason,
+    NewEvent, NewItem, NewJob, NewLetter, NewTask, NextSend, Output, Scrap, SendEnd, Store, StoredResponse,
+    TaskEnd, TaskState, TaskStep, Timestamp,
 };
 
 use crate::given::{Hand, SECOND, at, failure};
 
 /// A word for every door through which data comes in.
-pub(crate) const WORDS: [&str; 18] = [
+pub(crate) const WORDS: [&str; 23] = [
     "canary-payload",
     "canary-overrides",
     "canary-output",
@@ -28,6 +29,11 @@ pub(crate) const WORDS: [&str; 18] = [
     "canary-because",
     "canary-escalated",
     "canary-seen",
+    "canary-header",
+    "canary-answer",
+    "canary-unknown",
+    "canary-call",
+    "canary-last",
 ];
 
 /// Fills a store. Of some jobs only the story is left, of others a letter, others wait with a hint or run.
@@ -96,6 +102,46 @@ pub(crate) async fn fill(store: &dyn Store) {
     };
     store.import(at(0), vec![imported], vec![scrap]).await.unwrap();
     escalate(store).await;
+    answer(store).await;
+    send(store).await;
+}
+
+/// A key that was answered, and one of which nobody knows the outcome.
+async fn answer(store: &dyn Store) {
+    for key in ["answered", "unknown"] {
+        let claim = KeyClaim {
+            principal: "somebody".to_owned(),
+            key: key.to_owned(),
+            endpoint: "POST /".to_owned(),
+            request_hash: "f00d".to_owned(),
+            hold_for: SECOND,
+            keep_for: SECOND * 600,
+            rerun: false,
+            job: None,
+        };
+        let Claimed::Taken { hold, .. } = store.claim_key(at(0), claim).await.unwrap() else {
+            panic!("the key is new")
+        };
+        let finish = if key == "answered" {
+            let headers = vec![("x-header".to_owned(), b"canary-header".to_vec())];
+            let body = Some("canary-answer".repeat(20).into_bytes());
+            store.complete_key(at(0), hold, StoredResponse { status: 200, headers, body }, SECOND * 600).await
+        } else {
+            store.give_up_key(at(0), hold, "canary-unknown".to_owned(), SECOND * 600).await
+        };
+        assert_eq!(finish.unwrap(), Finish::Done);
+    }
+}
+
+/// A call that was sent, and is sent again.
+async fn send(store: &dyn Store) {
+    let call = serde_json::json!({ "body": "canary-call" });
+    let (lane, key, call_hash) = ("far".to_owned(), "a call".to_owned(), "f00d".to_owned());
+    store.add_item(at(0), NewItem { lane: lane.clone(), key, call, call_hash }).await.unwrap();
+    assert!(store.hold_lane(at(0), lane.clone(), 1, SECOND).await.unwrap());
+    let NextSend::Item(item) = store.begin_send(at(0), lane, 1).await.unwrap() else { panic!("it is there") };
+    let last = Some("canary-last".to_owned());
+    assert!(store.end_send(at(0), item.id, 1, SendEnd::Again(at(9)), last, Some(503)).await.unwrap());
 }
 
 /// A task that somebody was told of, and has seen.
@@ -146,10 +192,21 @@ pub(crate) async fn told(store: &dyn Store) -> String {
     let tasks = store.tasks(false, None, 100).await.unwrap();
     let seen = tasks.iter().map(|task| task.id.to_string()).collect();
     let seen = store.acknowledged(seen).await.unwrap();
+    let mut answers = Vec::new();
+    for record in store.keys(KeyQuery { limit: 100, ..KeyQuery::default() }).await.unwrap() {
+        let (_, answer) = store.key(record.id).await.unwrap().expect("it was listed");
+        let body = answer.as_ref().and_then(|answer| answer.body.as_deref()).unwrap_or_default();
+        let body = String::from_utf8_lossy(body).into_owned();
+        let headers = answer.map(|answer| answer.headers).unwrap_or_default();
+        let text = |(name, value): (String, Vec<u8>)| format!("{name}: {}", String::from_utf8_lossy(&value));
+        let headers: Vec<String> = headers.into_iter().map(text).collect();
+        answers.push(format!("{record:?} {headers:?} {body}"));
+    }
+    let items = store.items(ItemQuery { limit: 100, ..ItemQuery::default() }).await.unwrap();
     let asides = store.asides(0, 100).await.unwrap();
     let lines: Vec<String> =
         asides.iter().map(|aside| String::from_utf8_lossy(&aside.scrap.text).into_owned()).collect();
     format!(
-        "{status:?}\n{events:?}\n{records:?}\n{letters:?}\n{payloads:?}\n{jobs:?}\n{asides:?}\n{lines:?}\n{groups:?}\n{versions:?}\n{tasks:?}\n{seen:?}"
+        "{status:?}\n{events:?}\n{records:?}\n{letters:?}\n{payloads:?}\n{jobs:?}\n{asides:?}\n{lines:?}\n{groups:?}\n{versions:?}\n{tasks:?}\n{seen:?}\n{answers:?}\n{items:?}"
     )
 }

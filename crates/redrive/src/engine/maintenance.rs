@@ -26,6 +26,8 @@ const CALM_FOR: Duration = Duration::from_secs(30);
 const RECOVER_EVERY: Duration = Duration::from_secs(5);
 /// How often old things are looked for.
 const PRUNE_EVERY: Duration = Duration::from_mins(5);
+/// How often keys are looked for whose holder fell silent, or whose time is over.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// What one round of maintenance did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,6 +41,12 @@ pub struct Maintained {
     pub events_pruned: u64,
     /// Letters that were too old.
     pub letters_pruned: u64,
+    /// Keys whose holder fell silent: nobody knows how their requests ended.
+    pub keys_lapsed: u64,
+    /// Keys that were forgotten in their time.
+    pub keys_forgotten: u64,
+    /// Items of the outbox that were sent long ago.
+    pub items_forgotten: u64,
     /// Redrives that a rule of automatic recovery began.
     pub recoveries_begun: u64,
     /// How far the wall clock was found to have jumped, in milliseconds.
@@ -53,6 +61,7 @@ pub(super) struct ClockWatch {
     calm_until: Option<Duration>,
     pruned_at: Option<Duration>,
     recovered_at: Option<Duration>,
+    swept_at: Option<Duration>,
 }
 
 impl ClockWatch {
@@ -63,6 +72,7 @@ impl ClockWatch {
             calm_until: None,
             pruned_at: None,
             recovered_at: None,
+            swept_at: None,
         }
     }
 
@@ -83,13 +93,21 @@ impl ClockWatch {
         self.calm_until.is_none_or(|until| steady >= until)
     }
 
-    fn prunes_now(&mut self, steady: Duration) -> bool {
-        is_time(&mut self.pruned_at, steady, PRUNE_EVERY)
+    fn chores(&mut self, steady: Duration) -> Chores {
+        Chores {
+            recovers: is_time(&mut self.recovered_at, steady, RECOVER_EVERY),
+            prunes: is_time(&mut self.pruned_at, steady, PRUNE_EVERY),
+            sweeps: is_time(&mut self.swept_at, steady, SWEEP_EVERY),
+        }
     }
+}
 
-    fn recovers_now(&mut self, steady: Duration) -> bool {
-        is_time(&mut self.recovered_at, steady, RECOVER_EVERY)
-    }
+/// What a round does beside reaping.
+#[derive(Debug, Clone, Copy, Default)]
+struct Chores {
+    recovers: bool,
+    prunes: bool,
+    sweeps: bool,
 }
 
 /// Whether the last time is so long ago; if so, this is the last time.
@@ -115,12 +133,12 @@ impl Engine {
     pub async fn maintain(&self, worker: WorkerId) -> Result<Maintained, EngineError> {
         let (now, steady) = (self.now(), self.clock().steady());
         let mut maintained = Maintained::default();
-        let (jumped, calm, recovers, prunes) = {
+        let (jumped, calm, chores) = {
             let mut watch = self.0.clock_watch.lock().unwrap_or_else(PoisonError::into_inner);
             let jumped = watch.look(now, steady, CALM_FOR.max(self.longest_lease()));
             let calm = jumped.is_none() && watch.is_calm(steady);
             // What a wrong clock calls old would be gone for good.
-            (jumped, calm, calm && watch.recovers_now(steady), calm && watch.prunes_now(steady))
+            (jumped, calm, if calm { watch.chores(steady) } else { Chores::default() })
         };
         if let Some(millis) = jumped {
             maintained.clock_jumped_ms = Some(millis);
@@ -139,11 +157,14 @@ impl Engine {
         if calm {
             reap::reap(self, worker, &mut maintained).await?;
         }
-        if recovers {
+        if chores.recovers {
             recover::recover(self, worker, &mut maintained).await?;
         }
-        if prunes {
+        if chores.prunes {
             prune::prune(self, &mut maintained).await?;
+        }
+        if chores.sweeps {
+            prune::sweep_keys(self, &mut maintained).await?;
         }
         Ok(maintained)
     }

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use redrive::Cause;
-use redrive_store::{JobState, LeaseRequest, LeasedJob, LetterReason, WorkerId};
+use redrive_store::{
+    Claimed, JobState, KeyClaim, KeyHold, KeyState, LeaseRequest, LeasedJob, LetterReason, NewItem, NextSend,
+    SendEnd, StoredResponse, WorkerId,
+};
 
 use crate::support::{World, run};
 
@@ -148,5 +151,91 @@ fn a_wrong_clock_prunes_nothing() {
         // It stays that late, and work goes on: it was right.
         world.clock.advance(Duration::from_hours(2));
         assert_eq!(wrong.maintain(reaper).await.unwrap().letters_pruned, 1);
+    });
+}
+
+fn key(name: &str) -> KeyClaim {
+    KeyClaim {
+        principal: "alice".to_owned(),
+        key: name.to_owned(),
+        endpoint: "POST /".to_owned(),
+        request_hash: "hash".to_owned(),
+        hold_for: Duration::from_secs(30),
+        keep_for: Duration::from_hours(1),
+        rerun: false,
+        job: None,
+    }
+}
+
+async fn taken(world: &World, name: &str) -> KeyHold {
+    match world.engine.store().claim_key(world.engine.now(), key(name)).await.unwrap() {
+        Claimed::Taken { hold, .. } => hold,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// R-I2, R-I4, reliability rows 15 and 16: any worker finds keys whose holder fell silent and forgets those whose time is over, but
+/// not by a clock that only this process believes.
+#[test]
+fn workers_keep_keys_in_order() {
+    run(async {
+        let world = World::new();
+        let store = world.engine.store();
+        let reaper = register(&world).await;
+        taken(&world, "silent").await;
+        let hold = taken(&world, "answered").await;
+        let answer = StoredResponse { status: 200, headers: Vec::new(), body: Some(b"x".to_vec()) };
+        let keep_for = Duration::from_hours(1);
+        store.complete_key(world.engine.now(), hold, answer, keep_for).await.unwrap();
+
+        // A process that starts in the wrong year forgets nothing.
+        world.clock.advance(Duration::from_hours(24 * 365));
+        let wrong = world.another(|builder| builder);
+        let maintained = wrong.maintain(reaper).await.unwrap();
+        assert_eq!((maintained.keys_lapsed, maintained.keys_forgotten), (0, 0));
+        assert!(store.key(hold.record).await.unwrap().is_some());
+
+        // It stays that late, and keys are taken: it was right.
+        let late = taken(&world, "late").await;
+        world.clock.advance(Duration::from_hours(2));
+        let maintained = wrong.maintain(reaper).await.unwrap();
+        assert_eq!((maintained.keys_lapsed, maintained.keys_forgotten), (2, 1));
+        assert!(store.key(hold.record).await.unwrap().is_none());
+        let (record, _) = store.key(late.record).await.unwrap().expect("it is remembered");
+        assert_eq!(record.state, KeyState::UnknownOutcome);
+        // What is unknown is remembered for as long as the default says, and then forgotten.
+        world.clock.advance(Duration::from_hours(71));
+        assert_eq!(wrong.maintain(reaper).await.unwrap().keys_forgotten, 0);
+        taken(&world, "later").await;
+        world.clock.advance(Duration::from_hours(2));
+        assert_eq!(wrong.maintain(reaper).await.unwrap().keys_forgotten, 2);
+    });
+}
+
+/// R-I7: what the outbox has sent is forgotten with the events of that time, and nothing else of it.
+#[test]
+fn workers_forget_what_was_sent_long_ago() {
+    run(async {
+        let world = World::new();
+        let store = world.engine.store();
+        let reaper = register(&world).await;
+        for name in ["sent", "waits"] {
+            let call = serde_json::json!({});
+            let item = NewItem { lane: "far".into(), key: name.into(), call, call_hash: "hash".into() };
+            store.add_item(world.engine.now(), item).await.unwrap();
+        }
+        let now = world.engine.now();
+        assert!(store.hold_lane(now, "far".into(), 1, Duration::from_secs(30)).await.unwrap());
+        let NextSend::Item(item) = store.begin_send(now, "far".into(), 1).await.unwrap() else {
+            panic!("there is one")
+        };
+        assert!(store.end_send(now, item.id, 1, SendEnd::Sent, None, None).await.unwrap());
+        for (days, forgotten) in [(29, 0), (2, 1)] {
+            world.clock.advance(Duration::from_hours(24 * days - 2));
+            world.engine.emit("note", "test").await.unwrap();
+            world.clock.advance(Duration::from_hours(2));
+            assert_eq!(world.engine.maintain(reaper).await.unwrap().items_forgotten, forgotten, "{days}");
+        }
+        assert_eq!(store.pending_lanes().await.unwrap(), ["far"]);
     });
 }

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use redrive_store::{EventFilter, EventSeq, Timestamp};
+use redrive_policy::idempotency::DEFAULT_KEEP_FOR;
+use redrive_store::{EventFilter, EventSeq, KeyQuery, Timestamp};
 
 use super::Maintained;
 use crate::engine::{Engine, EngineError, Retention};
@@ -14,13 +15,17 @@ use crate::engine::{Engine, EngineError, Retention};
 const AT_A_TIME: u32 = 1_000;
 /// How many times in one round of maintenance.
 const ROUNDS: usize = 50;
+/// How many keys, or items of the outbox, go at a time: somebody's request waits for them.
+const SWEPT_AT_A_TIME: u32 = 200;
+/// How many times in one round of maintenance.
+const SWEEPS: usize = 100;
 /// How long a clock must have been used before anything is old by it.
 const BORNE_OUT: Duration = Duration::from_hours(1);
 
 pub(super) async fn prune(engine: &Engine, maintained: &mut Maintained) -> Result<(), EngineError> {
     let Retention { letters, events } = engine.retention();
     let now = engine.now();
-    if !is_borne_out(engine, now, letters.min(events)).await? {
+    if !is_borne_out(engine, Witness::Events, now, letters.min(events)).await? {
         return Ok(());
     }
     let (events_before, letters_before) = (now.before(events), now.before(letters));
@@ -37,17 +42,78 @@ pub(super) async fn prune(engine: &Engine, maintained: &mut Maintained) -> Resul
 
 /// Whether somebody wrote to the store an hour ago or more, and less than `kept` ago. Looked for in steps that double,
 /// from the newest event back: times follow the sequence, and nobody scans what may be millions.
-async fn is_borne_out(engine: &Engine, now: Timestamp, kept: Duration) -> Result<bool, EngineError> {
+async fn is_borne_out(
+    engine: &Engine,
+    by: Witness,
+    now: Timestamp,
+    kept: Duration,
+) -> Result<bool, EngineError> {
     let (since, until) = (now.before(kept), now.before(BORNE_OUT.min(kept / 2)));
     let mut before = None;
     let mut step = 1;
     loop {
-        let filter = EventFilter { before, ..EventFilter::default() };
-        let Some(event) = engine.query(filter, 1).await?.pop() else { return Ok(false) };
-        if event.timestamp < until {
-            return Ok(event.timestamp >= since);
+        let Some((number, at)) = by.newest(engine, before).await? else { return Ok(false) };
+        if at < until {
+            return Ok(at >= since);
         }
-        before = Some(EventSeq(event.seq.0.saturating_sub(step)));
+        before = Some(number.saturating_sub(step));
         step = step.saturating_mul(2);
     }
+}
+
+/// What shows that somebody wrote to the store.
+#[derive(Debug, Clone, Copy)]
+enum Witness {
+    Events,
+    /// Keys that were taken, which leave no event.
+    Keys,
+}
+
+impl Witness {
+    /// The newest of them before a number: its own number, and its time.
+    async fn newest(
+        self,
+        engine: &Engine,
+        before: Option<i64>,
+    ) -> Result<Option<(i64, Timestamp)>, EngineError> {
+        Ok(match self {
+            Witness::Events => {
+                let filter = EventFilter { before: before.map(EventSeq), ..EventFilter::default() };
+                engine.query(filter, 1).await?.pop().map(|event| (event.seq.0, event.timestamp))
+            }
+            Witness::Keys => {
+                let query = KeyQuery { before, limit: 1, ..KeyQuery::default() };
+                engine.store().keys(query).await?.pop().map(|record| (record.id, record.created_at))
+            }
+        })
+    }
+}
+
+/// Keys whose holder fell silent become unknown outcomes, and keys and items of the outbox whose time is over are forgotten. A
+/// key that is forgotten by a wrong clock would let its request run again, so the clock must be borne out here, too; who
+/// claims a key finds its silent holder anyway.
+pub(super) async fn sweep_keys(engine: &Engine, maintained: &mut Maintained) -> Result<(), EngineError> {
+    let now = engine.now();
+    let sent = engine.retention().events;
+    if !is_borne_out(engine, Witness::Keys, now, DEFAULT_KEEP_FOR).await?
+        && !is_borne_out(engine, Witness::Events, now, sent).await?
+    {
+        return Ok(());
+    }
+    for _ in 0..SWEEPS {
+        let swept = engine.store().sweep_keys(now, DEFAULT_KEEP_FOR, SWEPT_AT_A_TIME).await?;
+        maintained.keys_lapsed += swept.lapsed;
+        maintained.keys_forgotten += swept.expired;
+        if !swept.more {
+            break;
+        }
+    }
+    for _ in 0..SWEEPS {
+        let swept = engine.store().sweep_items(now.before(sent), SWEPT_AT_A_TIME).await?;
+        maintained.items_forgotten += swept;
+        if swept == 0 {
+            break;
+        }
+    }
+    Ok(())
 }

@@ -3,8 +3,9 @@
 // Test code outside of the test functions themselves: what goes wrong is a panic.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "given/mod.rs"]
+#[path = "../given/mod.rs"]
 mod given;
+mod keys;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -105,6 +106,8 @@ async fn fill(store: &dyn Store) -> Vec<JobId> {
     assert_eq!(store.import(at(7), vec![imported], vec![scrap]).await.unwrap(), 1);
     mend(store, worker, ids[5]).await;
     plan(store).await;
+    keys::guard(store).await;
+    keys::send(store).await;
     ids
 }
 
@@ -196,6 +199,7 @@ async fn seen(store: &dyn Store) -> String {
         mended.push(format!("{:#?}", store.begun(task.id).await.unwrap()));
         mended.push(format!("{:#?}", store.acknowledged(vec![task.id.to_string()]).await.unwrap()));
     }
+    mended.extend(keys::seen(store).await);
     let query = MetricsQuery { to_hour: i64::MAX, by_hour: true, by_queue: true, ..MetricsQuery::default() };
     let metrics = store.metrics(query).await.unwrap();
     assert!(!groups.is_empty() && !runs.is_empty() && metrics.len() > 5, "next to nothing was mended");
@@ -227,6 +231,7 @@ async fn moves_whole(from: &CopyEnd, to: &CopyEnd) {
         assert!(matches!(refused.trouble(), Trouble::Moved(to) if *to == copied.to), "{refused}");
         let refused = store.register(at(9), "w".to_owned(), SECOND).await.unwrap_err();
         assert!(matches!(refused.trouble(), Trouble::Moved(_)), "{refused}");
+        keys::are_refused(&*store).await;
         assert_eq!(seen(&*store).await, before);
         store.close().await.unwrap();
     }
@@ -250,6 +255,7 @@ async fn moves_whole(from: &CopyEnd, to: &CopyEnd) {
     let tasks = copy.tasks(false, Some("a place"), 10).await.unwrap();
     assert_eq!((tasks.len(), tasks[0].id), (3, next));
     copy.acknowledge(at(9), next.to_string(), None).await.unwrap();
+    keys::go_on(&*copy).await;
     let noted = copy.append(at(9), vec![told("after")]).await.unwrap()[0].0;
     assert!(noted > last);
     let worker = hand.worker().await;

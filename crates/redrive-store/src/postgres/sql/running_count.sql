@@ -1,0 +1,3 @@
+-- What a store that is to move waits for: jobs that run, and requests that hold a key and have not fallen silent.
+SELECT (SELECT count(*) FROM redrive.lease)
+       + (SELECT count(*) FROM redrive.idempotency_keys WHERE state = 0 AND leased_until > redrive.now_ms())
