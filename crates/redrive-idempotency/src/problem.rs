@@ -235,10 +235,15 @@ mod tests {
             Problem::HandlerBroke,
         ];
         every.extend(bad.map(Problem::KeyMalformed));
+        for doubt in [Doubt::Unguarded, Doubt::Unknown, Doubt::SafeToRerun] {
+            every.extend([Problem::UpstreamLost(doubt), Problem::UpstreamTimeout(doubt)]);
+        }
+        every.extend([Refusal::Connect, Refusal::Host, Refusal::Reserved].map(Problem::ProxyRefused));
+        every.push(Problem::UpstreamUnreachable);
         every
     }
 
-    /// R-I4, R-X1: every problem has its words in both languages, with its numbers in them, and says its own status.
+    /// R-I4, R-C2: every problem has its words in both languages, with its numbers in them, and says its own status.
     #[test]
     fn every_problem_has_its_words_in_both_languages() {
         for problem in every() {
@@ -262,17 +267,20 @@ mod tests {
         assert!(String::from_utf8_lossy(limit.body()).contains("77"));
     }
 
-    /// R-I4: the two that are worth asking again for say when.
+    /// R-I4: those that are worth asking again for say when.
     #[test]
     fn retry_after_is_at_least_a_second() {
         for problem in every() {
             let told = problem.response(Lang::En).headers().get(RETRY_AFTER).cloned();
-            let asks_again = matches!(problem, Problem::InFlight { .. } | Problem::StoreUnavailable);
+            let asks_again = matches!(
+                problem,
+                Problem::InFlight { .. } | Problem::StoreUnavailable | Problem::UpstreamUnreachable
+            );
             assert_eq!(told.map(|after| after == "1"), asks_again.then_some(true), "{problem:?}");
         }
     }
 
-    /// R-X1: the language is the one that is wanted most, of those that we speak.
+    /// R-C2: the language is the one that is wanted most, of those that we speak.
     #[test]
     fn the_language_is_the_one_that_is_wanted_most() {
         let check = |wanted: &'static str, expected: Lang| {

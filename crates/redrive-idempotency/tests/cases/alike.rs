@@ -39,7 +39,7 @@ async fn script<F: Front>(place: Place) -> Vec<(u16, bool, String)> {
     told
 }
 
-/// R-S2: PostgreSQL and SQLite are equal, to the byte.
+/// R-I2: PostgreSQL and SQLite are equal, to the byte.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_stores_answer_alike() {
     let Some(postgres) = Place::postgres() else { return };

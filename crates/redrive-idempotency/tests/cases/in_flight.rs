@@ -1,4 +1,4 @@
-//! While the first request is running (R-I4).
+//! While the first request is running (R-I3).
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use crate::front::Front;
 use crate::world::{Place, World};
 
-/// R-I4: 409 with Retry-After, told apart from the other 409s by its type.
+/// R-I3: 409 with Retry-After, told apart from the other 409s by its type.
 pub(crate) async fn a_second_request_is_told_to_come_again<F: Front>(place: Place) {
     let world = World::new::<F>(place).await;
     let first = world.post("/v1/bookmarks").key("order-7").test("hold=1").go();
@@ -25,7 +25,7 @@ pub(crate) async fn a_second_request_is_told_to_come_again<F: Front>(place: Plac
     world.post("/v1/bookmarks").key("order-7").send().await.replays(&first);
 }
 
-/// R-I4: a route may let the second wait for the first one's answer.
+/// R-I3: a route may let the second wait for the first one's answer.
 pub(crate) async fn a_second_request_waits_where_the_route_says_so<F: Front>(place: Place) {
     let waits = |rules: &mut redrive_idempotency::rules::Rules| {
         rules.in_flight = InFlight::Wait(Duration::from_secs(30));
@@ -42,7 +42,7 @@ pub(crate) async fn a_second_request_waits_where_the_route_says_so<F: Front>(pla
     second.await.unwrap().replays(&first);
 }
 
-/// R-I4: waiting is bounded.
+/// R-I3: waiting is bounded.
 pub(crate) async fn a_wait_that_is_too_long_ends_with_409<F: Front>(place: Place) {
     let waits = |rules: &mut redrive_idempotency::rules::Rules| {
         rules.in_flight = InFlight::Wait(Duration::from_millis(300));
@@ -62,7 +62,7 @@ fn raw(path: &str, key: &str, test: &str) -> Vec<u8> {
     head.into_bytes()
 }
 
-/// R-I4: a client that goes away stops neither the handler nor the recording.
+/// R-I3: a client that goes away stops neither the handler nor the recording.
 pub(crate) async fn a_client_that_is_gone_leaves_a_result<F: Front>(place: Place) {
     let world = World::new::<F>(place).await;
     let mut client = TcpStream::connect(world.address()).await.unwrap();
@@ -85,7 +85,7 @@ pub(crate) async fn a_client_that_is_gone_leaves_a_result<F: Front>(place: Place
     assert!(again.text().contains("\"effect\":1,"));
 }
 
-/// R-I4: a client may go between its request and the taking of its key: then it is run to its end, or was never begun.
+/// R-I3: a client may go between its request and the taking of its key: then it is run to its end, or was never begun.
 pub(crate) async fn a_client_that_goes_at_any_moment_leaves_no_unknown_outcome<F: Front>(place: Place) {
     let world = World::new::<F>(place).await;
     let clients: Vec<_> = (0..120_u64)

@@ -1,11 +1,11 @@
-//! A key that came with another request before (R-I4).
+//! A key that came with another request before (R-I3).
 
 use reqwest::Method;
 
 use crate::front::Front;
 use crate::world::{Place, World};
 
-/// R-I4: another body is 409 by default, and 422 where the route says so.
+/// R-I3: another body is 409 by default, and 422 where the route says so.
 pub(crate) async fn another_body_is_409_or_422<F: Front>(place: Place) {
     let mut place = place;
     for status in [409, 422] {
@@ -22,7 +22,7 @@ pub(crate) async fn another_body_is_409_or_422<F: Front>(place: Place) {
     }
 }
 
-/// R-I4: the same bytes of another type are another request.
+/// R-I3: the same bytes of another type are another request.
 pub(crate) async fn another_content_type_is_a_mismatch<F: Front>(place: Place) {
     let world = World::with::<F>(place, |rules| rules.mismatch_status = 422).await;
     let ask = || world.post("/v1/bookmarks").key("order-7").body("a=1");
@@ -33,7 +33,7 @@ pub(crate) async fn another_content_type_is_a_mismatch<F: Front>(place: Place) {
     assert!(ask().header("content-type", "text/plain").send().await.is_replay());
 }
 
-/// R-I4: so are another route, another query and another method.
+/// R-I3: so are another route, another query and another method.
 pub(crate) async fn another_route_is_a_mismatch<F: Front>(place: Place) {
     let world = World::new::<F>(place).await;
     world.post("/v1/bookmarks").key("order-7").body("{}").send().await.is_effect(1);

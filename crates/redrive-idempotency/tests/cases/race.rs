@@ -17,7 +17,7 @@ async fn a_thousand(world: &World, key: &str) -> Vec<Answer> {
     answers
 }
 
-/// R-I4, must show: the handler runs once, and every answer is the same bytes or a 409.
+/// R-I5, must show: the handler runs once, and every answer is the same bytes or a 409.
 pub(crate) async fn a_thousand_requests_with_one_key_run_once<F: Front>(place: Place) {
     let world = World::new::<F>(place).await;
     for round in 1..=2 {
@@ -32,7 +32,7 @@ pub(crate) async fn a_thousand_requests_with_one_key_run_once<F: Front>(place: P
     }
 }
 
-/// R-I4: where the route waits, all of them get the same bytes.
+/// R-I5: where the route waits, all of them get the same bytes.
 pub(crate) async fn a_thousand_that_wait_get_the_same_bytes<F: Front>(place: Place) {
     let waits = |rules: &mut Rules| rules.in_flight = InFlight::Wait(Duration::from_secs(50));
     let world = World::with::<F>(place, waits).await;

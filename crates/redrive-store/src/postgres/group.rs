@@ -128,7 +128,7 @@ impl Group {
                     take::take(line, &room.memory, room.clock, &self.leases),
                     enqueue::claim(line, &room.memory, enqueue::jobs(&self.enqueues)),
                     // Last, since here one waits for others: whoever comes this far waits for nobody who waits for it.
-                    key_take::fetch(line, room.clock, &self.takes, &self.words),
+                    Box::pin(key_take::fetch(line, room.clock, &self.takes, &self.words)),
                 ),
             )
             .await

@@ -13,9 +13,9 @@ use super::Postgres;
 use super::desk::Handle;
 use super::fault::Fault;
 use super::job::exactly;
-use super::key_look::Looked;
+use super::key_look::{Looked, Seen};
 use super::key_rows::KeyUnknownRow;
-use super::key_take::{Take, Wish, Word, tell_unknown};
+use super::key_take::{Met, Take, Wish, Word, tell_unknown};
 use super::line::{Line, args, column};
 use super::memory::{Memory, Need};
 use super::operation::{Call, Op, TakeAnswer};
@@ -38,23 +38,31 @@ use crate::told::{self, KeyOf};
 const NO_LANE: i64 = 0;
 /// How long one waits for a record that a transaction of somebody else has taken hold of.
 const WAIT: Duration = Duration::from_secs(10);
+/// How long a claim does, before it is told that somebody runs the request.
+const SOON: Duration = Duration::from_millis(250);
+/// When it may come back then.
+const COME_BACK: Duration = Duration::from_secs(1);
 /// The first pause before one looks again, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
 /// The time between two tries; in between somebody else does something with the same record.
 struct Turns {
     pause: Duration,
-    until: Instant,
+    began: Instant,
 }
 
 impl Turns {
     fn new() -> Turns {
-        Turns { pause: PAUSES.0, until: Instant::now() + WAIT }
+        Turns { pause: PAUSES.0, began: Instant::now() }
+    }
+
+    fn waited(&self) -> Duration {
+        self.began.elapsed()
     }
 
     /// Waits for the next try, unless it has lasted too long.
     async fn next(&mut self, desk: &Handle) -> Result<(), StoreError> {
-        if Instant::now() >= self.until {
+        if self.waited() >= WAIT {
             let why = "another transaction keeps hold of the key".to_owned();
             return Err(Trouble::Contended(why).into());
         }
@@ -71,14 +79,37 @@ impl Postgres {
         answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
     }
 
-    async fn claim(&self, now: Timestamp, claim: &Arc<KeyClaim>) -> Result<Option<Claimed>, StoreError> {
+    /// One try: looks, and takes what is to be taken.
+    async fn try_claim(
+        &self,
+        now: Timestamp,
+        claim: &Arc<KeyClaim>,
+    ) -> Result<(Met, Option<Seen>), StoreError> {
         match self.look_at_key(now, claim).await? {
-            Looked::Known(claimed) => Ok(Some(claimed)),
-            Looked::Answered(record) => self.read(AnswerOf { record }).await,
-            Looked::ToTake(found) => {
-                let (call, answer) = Call::new(now, Take { claim: Arc::clone(claim), found });
+            Looked::Known(claimed) => Ok((Met::Claimed(claimed), None)),
+            Looked::Answered(record) => {
+                Ok((self.read(AnswerOf { record }).await?.map_or(Met::Changed, Met::Claimed), None))
+            }
+            Looked::ToTake(seen) => {
+                let take = Take { claim: Arc::clone(claim), found: seen.map(|seen| seen.id) };
+                let (call, answer) = Call::new(now, take);
                 self.desk.submit(Op::Take(call));
-                TakeAnswer::new(&self.desk, now, answer).await
+                Ok((TakeAnswer::new(&self.desk, now, answer).await?, seen))
+            }
+        }
+    }
+
+    async fn claim(&self, now: Timestamp, claim: KeyClaim) -> Result<Claimed, StoreError> {
+        let (claim, mut turns) = (Arc::new(claim), Turns::new());
+        loop {
+            match self.try_claim(now, &claim).await? {
+                (Met::Claimed(claimed), _) => return Ok(claimed),
+                (Met::Moving, _) => return Err(Trouble::Moving.into()),
+                // Whoever has taken hold of it is about to say how it ended.
+                (Met::Held, Some(Seen { since, job, .. })) if turns.waited() >= SOON => {
+                    return Ok(Claimed::InFlight { since, until: now.after(COME_BACK), job });
+                }
+                (Met::Held | Met::Changed, _) => turns.next(&self.desk).await?,
             }
         }
     }
@@ -98,13 +129,7 @@ impl Idempotency for Postgres {
     fn claim_key(&self, now: Timestamp, claim: KeyClaim) -> Answer<'_, Claimed> {
         Box::pin(async move {
             record::validate_claim(&claim)?;
-            let (claim, mut turns) = (Arc::new(claim), Turns::new());
-            loop {
-                if let Some(claimed) = self.claim(now, &claim).await? {
-                    return Ok(claimed);
-                }
-                turns.next(&self.desk).await?;
-            }
+            self.claim(now, claim).await
         })
     }
 

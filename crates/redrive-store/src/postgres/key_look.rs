@@ -35,7 +35,15 @@ pub(super) enum Looked {
     /// It was answered, at length, in this record.
     Answered(i64),
     /// Something is to be written: to the record that was found, if one was.
-    ToTake(Option<i64>),
+    ToTake(Option<Seen>),
+}
+
+/// A record that was found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) id: i64,
+    pub(super) since: Timestamp,
+    pub(super) job: Option<JobId>,
 }
 
 pub(super) type LookCall = Call<Arc<KeyClaim>, Looked>;
@@ -74,19 +82,19 @@ async fn look_for(room: &Room, mut calls: Vec<LookCall>) {
                 }
                 return;
             }
-            Err(fault) => match patience.after(&fault) {
-                Some(delay) => {
-                    if let Fault::Lost(_) = fault {
-                        room.pool.note(false);
-                    }
-                    tokio::time::sleep(delay).await;
-                }
-                None => {
+            Err(fault) => {
+                let Some(delay) = patience.after(&fault) else {
                     let error = fault.into_error();
-                    calls.into_iter().for_each(|call| call.answer(Err(error.clone())));
+                    for call in calls {
+                        call.answer(Err(error.clone()));
+                    }
                     return;
+                };
+                if let Fault::Lost(_) = fault {
+                    room.pool.note(false);
                 }
-            },
+                tokio::time::sleep(delay).await;
+            }
         }
     }
 }
@@ -144,12 +152,12 @@ fn meet(
         cells: Cells { status: column(row, 12)?, head: column(row, 14)?, body: column(row, 15)? },
     };
     let meeting = Standing::meets(Some(&found.standing), &call.ask, clock);
-    let id = found.id;
+    let seen = Seen { id: found.id, since: found.created_at, job: found.job };
     if meeting == Meeting::Replays && column::<Option<bool>>(row, 13)? == Some(true) {
-        return Ok(Ok(Looked::Answered(id)));
+        return Ok(Ok(Looked::Answered(seen.id)));
     }
     let until = found.standing.leased_until;
     found.standing.leased_until = until.map(|until| by_callers_clock(until, call.now, clock));
     let claimed = found.claimed(meeting, seals);
-    Ok(claimed.map(|claimed| claimed.map_or(Looked::ToTake(Some(id)), Looked::Known)))
+    Ok(claimed.map(|claimed| claimed.map_or(Looked::ToTake(Some(seen)), Looked::Known)))
 }

@@ -47,8 +47,19 @@ pub(super) enum Wish {
     GiveUp { why: String, keep_for: Duration },
 }
 
-/// Answered with nothing: look again.
-pub(super) type TakeCall = Call<Take, Option<Claimed>>;
+/// What comes of a claim.
+#[derive(Debug)]
+pub(super) enum Met {
+    Claimed(Claimed),
+    /// Somebody else has changed something: look again.
+    Changed,
+    /// Somebody else has taken hold of the record, and is about to change it.
+    Held,
+    /// No key is taken while the store is about to move.
+    Moving,
+}
+
+pub(super) type TakeCall = Call<Take, Met>;
 /// Answered with nothing: somebody else has taken hold of the record; say it again.
 pub(super) type WordCall = Call<Arc<Word>, Option<Finish>>;
 
@@ -215,9 +226,9 @@ pub(super) async fn fetch(
     let hold = async {
         if ids.is_empty() { Ok(Vec::new()) } else { line.all(sql!("idempotency_hold"), args![ids]).await }
     };
-    let (new, held) = try_join(insert, hold).await?;
+    let (new, found) = try_join(insert, hold).await?;
     fetched.new = new;
-    for row in &held {
+    for row in &found {
         let record = Record::read(row)?;
         fetched.records.insert(record.id, record);
     }
@@ -253,7 +264,7 @@ pub(super) fn apply(
         }
     }
     // New records, by whom they are for; who wanted the same key in this group finds it taken.
-    let mut taken: HashMap<usize, i64> = HashMap::new();
+    let mut won: HashMap<usize, i64> = HashMap::new();
     let mut by_key: HashMap<(&str, &str), i64> = HashMap::new();
     let claims: Vec<Arc<KeyClaim>> = takes.iter().map(|call| Arc::clone(&call.ask.claim)).collect();
     for row in &new {
@@ -280,19 +291,21 @@ pub(super) fn apply(
         };
         by_key.insert((&claim.principal, &claim.key), id);
         records.insert(id, record);
-        taken.insert(at, id);
+        won.insert(at, id);
     }
     for (at, call) in takes.iter_mut().enumerate() {
-        if let Some(id) = taken.get(&at) {
+        if let Some(id) = won.get(&at) {
             let hold = KeyHold { record: *id, incarnation: *id };
-            call.result = Some(Some(Claimed::Taken { hold, again: false }));
+            call.result = Some(Met::Claimed(Claimed::Taken { hold, again: false }));
             continue;
         }
         let claim = &claims[at];
         let id = call.ask.found.or_else(|| by_key.get(&(&*claim.principal, &*claim.key)).copied());
         call.result = Some(match id.and_then(|id| records.get_mut(&id)) {
             Some(record) => meet(tx, call.now, record, claim)?,
-            None => None,
+            None if id.is_some_and(|id| elsewhere.contains(&id)) => Met::Held,
+            None if id.is_none() && tx.draining => Met::Moving,
+            None => Met::Changed,
         });
     }
     Ok(())
@@ -308,27 +321,28 @@ fn meet(
     callers_now: Timestamp,
     record: &mut Record,
     claim: &KeyClaim,
-) -> Result<Option<Claimed>, Fault> {
+) -> Result<Met, Fault> {
     let now = tx.now(callers_now);
     let meeting = Standing::meets(Some(&record.standing), claim, now);
     match meeting {
         // Its answer is read by looking again.
-        Meeting::Replays => return Ok(None),
+        Meeting::Replays => return Ok(Met::Changed),
         Meeting::Mismatch | Meeting::InFlight | Meeting::Unknown => {
             let mut found = record.found();
             let until = found.standing.leased_until;
             found.standing.leased_until = until.map(|until| tx.by_callers_clock(until, callers_now));
-            return Ok(found.claimed(meeting, &tx.seals)?);
+            return Ok(found.claimed(meeting, &tx.seals)?.map_or(Met::Changed, Met::Claimed));
         }
-        Meeting::TakesAsNew | Meeting::TakesAgain | Meeting::Lapses { .. } if record.changed => {
-            return Ok(None);
+        _ if record.changed => return Ok(Met::Changed),
+        Meeting::TakesAsNew | Meeting::TakesAgain | Meeting::Lapses { takes: true } if tx.draining => {
+            return Ok(Met::Moving);
         }
         Meeting::TakesAsNew | Meeting::TakesAgain => {}
         Meeting::Lapses { takes } => {
             tell_unknown(tx, now, record.of(), told::FELL_SILENT)?;
             if !takes {
                 become_unknown(tx, now, record, claim.keep_for);
-                return Ok(Some(Claimed::Unknown { since: now, job: record.job }));
+                return Ok(Met::Claimed(Claimed::Unknown { since: now, job: record.job }));
             }
         }
     }
@@ -350,7 +364,7 @@ fn meet(
     record.changed = true;
     record.created_at = created_at;
     record.is_held(claim, hold, until);
-    Ok(Some(Claimed::Taken { hold, again }))
+    Ok(Met::Claimed(Claimed::Taken { hold, again }))
 }
 
 /// What a holder's word does to its record; nothing while somebody else's does something to it.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::desk::Handle;
-use super::key_take::{TakeCall, Wish, Word, WordCall};
+use super::key_take::{Met, TakeCall, Wish, Word, WordCall};
 use super::verb::{Answered, Reply};
 use crate::error::{StoreError, Trouble};
 use crate::id::WorkerId;
@@ -150,7 +150,7 @@ impl Op {
             Op::Settle(call) => call.answer(outcome),
             Op::Take(call) => {
                 let now = call.now;
-                return call.deliver(outcome).flatten().and_then(|claimed| untake(now, &claimed));
+                return call.deliver(outcome).and_then(|met| untake(now, &met));
             }
             Op::Word(call) => call.answer(outcome),
         }
@@ -170,8 +170,8 @@ fn give_back(now: Timestamp, leased: &[LeasedJob]) -> Op {
 
 /// Frees a key that was taken for somebody who has gone: its request was not run. One of which nobody knew the outcome before stays as it
 /// is, and is found to be silent.
-fn untake(now: Timestamp, claimed: &Claimed) -> Option<Op> {
-    let Claimed::Taken { hold, again: false } = claimed else { return None };
+fn untake(now: Timestamp, met: &Met) -> Option<Op> {
+    let Met::Claimed(Claimed::Taken { hold, again: false }) = met else { return None };
     let (call, _) = Call::new(now, Arc::new(Word { hold: *hold, wish: Wish::Release { why: None } }));
     Some(Op::Word(call))
 }
@@ -180,17 +180,17 @@ fn untake(now: Timestamp, claimed: &Claimed) -> Option<Op> {
 pub(super) struct TakeAnswer<'a> {
     desk: &'a Handle,
     now: Timestamp,
-    answer: Answered<Option<Claimed>>,
+    answer: Answered<Met>,
 }
 
 impl<'a> TakeAnswer<'a> {
-    pub(super) fn new(desk: &'a Handle, now: Timestamp, answer: Answered<Option<Claimed>>) -> TakeAnswer<'a> {
+    pub(super) fn new(desk: &'a Handle, now: Timestamp, answer: Answered<Met>) -> TakeAnswer<'a> {
         TakeAnswer { desk, now, answer }
     }
 }
 
 impl Future for TakeAnswer<'_> {
-    type Output = Result<Option<Claimed>, StoreError>;
+    type Output = Result<Met, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(Pin::new(&mut self.answer).poll(cx));
@@ -202,8 +202,8 @@ impl Drop for TakeAnswer<'_> {
     fn drop(&mut self) {
         // From here on nothing more is sent; what was sent is here.
         self.answer.close();
-        if let Ok(Ok(Some(claimed))) = self.answer.try_recv()
-            && let Some(untake) = untake(self.now, &claimed)
+        if let Ok(Ok(met)) = self.answer.try_recv()
+            && let Some(untake) = untake(self.now, &met)
         {
             self.desk.submit(untake);
         }

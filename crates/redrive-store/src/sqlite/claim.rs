@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::sync::oneshot;
@@ -18,7 +19,7 @@ type Answered = oneshot::Receiver<Result<Claimed, StoreError>>;
 
 struct ClaimCall {
     now: Timestamp,
-    claim: KeyClaim,
+    claim: Arc<KeyClaim>,
     claimed: Option<Claimed>,
     reply: oneshot::Sender<Result<Claimed, StoreError>>,
 }
@@ -70,7 +71,7 @@ pub(super) struct ClaimAnswer<'a> {
 }
 
 impl<'a> ClaimAnswer<'a> {
-    pub(super) fn submitted(writer: &'a Writer, now: Timestamp, claim: KeyClaim) -> ClaimAnswer<'a> {
+    pub(super) fn submitted(writer: &'a Writer, now: Timestamp, claim: Arc<KeyClaim>) -> ClaimAnswer<'a> {
         let (reply, answer) = oneshot::channel();
         writer.submit(Box::new(ClaimCall { now, claim, claimed: None, reply }));
         ClaimAnswer { writer, now, answer }

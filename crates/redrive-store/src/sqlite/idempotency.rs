@@ -3,6 +3,7 @@
 //! A claim looks first, and writes only what it must; inside the transaction it looks again, since the look before was only a
 //! shortcut.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::types::Value as Sql;
@@ -32,17 +33,16 @@ impl Idempotency for Sqlite {
     fn claim_key(&self, now: Timestamp, claim: KeyClaim) -> Answer<'_, Claimed> {
         Box::pin(async move {
             record::validate_claim(&claim)?;
-            let (claim, known) = self
-                .readers
-                .look(move |statements| {
-                    let known = look(statements, now, &claim)?;
-                    Ok((claim, known))
-                })
-                .await?;
-            match known {
-                Some(known) => Ok(known),
-                None => ClaimAnswer::submitted(&self.writer, now, claim).await,
+            let claim = Arc::new(claim);
+            let asked = Arc::clone(&claim);
+            match self.readers.look(move |statements| look(statements, now, &asked)).await {
+                Ok(Some(known)) => return Ok(known),
+                Ok(None) => {}
+                // More come at once than can look first: the writer looks, too, and takes many at a time.
+                Err(error) if matches!(error.trouble(), Trouble::Overloaded) => {}
+                Err(error) => return Err(error),
             }
+            ClaimAnswer::submitted(&self.writer, now, claim).await
         })
     }
 
@@ -395,11 +395,11 @@ pub(super) fn release(
     hold: KeyHold,
     why: Option<&str>,
 ) -> Result<Finish, StoreError> {
-    let open = |held: &Held| held.state != KeyState::Completed;
-    let Some(held) = held(batch, hold)?.filter(open) else { return Ok(Finish::Lost) };
+    let open = |ours: &Held| ours.state != KeyState::Completed;
+    let Some(ours) = held(batch, hold)?.filter(open) else { return Ok(Finish::Lost) };
     batch.run(sql!("idempotency_delete"), [hold.record])?;
     if let Some(why) = why {
-        let of = held.of(hold);
+        let of = ours.of(hold);
         let (source_id, caller_id) = (batch.name(told::SOURCE)?, of.caller_id());
         batch.event(now, &told::idempotency_released(source_id, &caller_id, of, why))?;
     }
@@ -413,9 +413,9 @@ fn give_up(
     why: &str,
     keep_for: Duration,
 ) -> Result<Finish, StoreError> {
-    let Some(held) = held(batch, hold)? else { return Ok(Finish::Lost) };
-    if held.state == KeyState::InProgress {
-        become_unknown(batch, now, held.of(hold), why, keep_for)?;
+    let Some(ours) = held(batch, hold)? else { return Ok(Finish::Lost) };
+    if ours.state == KeyState::InProgress {
+        become_unknown(batch, now, ours.of(hold), why, keep_for)?;
     }
     Ok(Finish::Done)
 }

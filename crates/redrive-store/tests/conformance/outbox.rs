@@ -285,8 +285,8 @@ pub(crate) async fn items_are_listed_in_pages(given: &Given) {
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
         let page = list(ItemQuery { after, limit: 4, ..ItemQuery::default() }).await;
-        let Some(last) = page.last() else { break };
-        after = Some(*last);
+        let Some(furthest) = page.last() else { break };
+        after = Some(*furthest);
         seen.extend(page);
     }
     assert_eq!(seen, items);

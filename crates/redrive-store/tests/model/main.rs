@@ -12,6 +12,7 @@ mod command;
 mod compare;
 #[path = "../given/mod.rs"]
 mod given;
+mod keys;
 mod reference;
 mod step;
 

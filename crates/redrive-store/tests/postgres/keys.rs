@@ -164,6 +164,9 @@ async fn only_who_wants_the_same_record_waits_for_it() {
     assert_eq!(swept, KeysSwept { lapsed: 1, expired: 0, more: false }, "the other one is left");
     assert_eq!(state(&store, silent).await, Some(KeyState::UnknownOutcome));
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut waiting).await.is_err(), "it waits");
+    // Long after its lease: whoever has taken hold of it is about to say how it ended, so it is not taken, and not waited for.
+    let seen = bounded("a late look", store.claim_key(at(30_001), claim("k"))).await.unwrap();
+    assert_eq!(seen, Claimed::InFlight { since: at(0), until: at(31_001), job: None });
     drop(session);
     assert_eq!(bounded("who waited", waiting).await.unwrap(), Finish::Done);
     assert_eq!(state(&store, hold).await, Some(KeyState::Completed));

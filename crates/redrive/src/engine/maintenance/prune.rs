@@ -3,7 +3,7 @@
 //! What went is gone, so a clock is believed only when the store bears it out: somebody wrote to it an hour ago or
 //! more, and not longer ago than anything is kept. A machine that starts in the wrong year prunes nothing.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redrive_policy::idempotency::DEFAULT_KEEP_FOR;
 use redrive_store::{EventFilter, EventSeq, KeyQuery, Timestamp};
@@ -17,8 +17,8 @@ const AT_A_TIME: u32 = 1_000;
 const ROUNDS: usize = 50;
 /// How many keys, or items of the outbox, go at a time: somebody's request waits for them.
 const SWEPT_AT_A_TIME: u32 = 200;
-/// How many times in one round of maintenance.
-const SWEEPS: usize = 100;
+/// How long in one round of maintenance; the next one goes on.
+const SWEEPS_FOR: Duration = Duration::from_secs(2);
 /// How long a clock must have been used before anything is old by it.
 const BORNE_OUT: Duration = Duration::from_hours(1);
 
@@ -100,20 +100,19 @@ pub(super) async fn sweep_keys(engine: &Engine, maintained: &mut Maintained) -> 
     {
         return Ok(());
     }
-    for _ in 0..SWEEPS {
-        let swept = engine.store().sweep_keys(now, DEFAULT_KEEP_FOR, SWEPT_AT_A_TIME).await?;
-        maintained.keys_lapsed += swept.lapsed;
-        maintained.keys_forgotten += swept.expired;
-        if !swept.more {
+    let began = Instant::now();
+    while began.elapsed() < SWEEPS_FOR {
+        let round = Instant::now();
+        let keys = engine.store().sweep_keys(now, DEFAULT_KEEP_FOR, SWEPT_AT_A_TIME).await?;
+        let items = engine.store().sweep_items(now.before(sent), SWEPT_AT_A_TIME).await?;
+        maintained.keys_lapsed += keys.lapsed;
+        maintained.keys_forgotten += keys.expired;
+        maintained.items_forgotten += items;
+        if !keys.more && items == 0 {
             break;
         }
-    }
-    for _ in 0..SWEEPS {
-        let swept = engine.store().sweep_items(now.before(sent), SWEPT_AT_A_TIME).await?;
-        maintained.items_forgotten += swept;
-        if swept == 0 {
-            break;
-        }
+        // At least half of the time belongs to others.
+        tokio::time::sleep(round.elapsed()).await;
     }
     Ok(())
 }
