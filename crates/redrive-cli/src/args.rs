@@ -237,6 +237,7 @@ pub(crate) enum StoredCommand {
         #[command(subcommand)]
         command: Option<OutboxCommand>,
     },
+    Proxy(ProxyArgs),
 }
 
 #[derive(Debug, clap::Args)]

@@ -74,7 +74,7 @@ impl ProxyOptions {
         ProxyOptions {
             upstream,
             policy: "standard".to_owned(),
-            upstream_timeout: Duration::from_secs(60),
+            upstream_timeout: Duration::from_mins(1),
             connect_timeout: Duration::from_secs(5),
             client_timeout: Duration::from_secs(30),
             drain_for: Duration::from_secs(30),

@@ -21,10 +21,10 @@ fn is_replay(answer: &str) -> bool {
     answer.to_lowercase().contains("idempotency-replayed: true")
 }
 
-/// A service that treats its first requests as told, and then answers 201. What it heard is kept.
+/// A service that treats its first requests as told, and then answers 201. What it told is kept.
 async fn after(troubles: Vec<&'static str>) -> (Service, Arc<Mutex<Vec<String>>>) {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let hearing = Arc::clone(&heard);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let hearing = Arc::clone(&told);
     let service = Service::start(move |mut talk: Talk, number| {
         let (hearing, trouble) = (Arc::clone(&hearing), troubles.get(number).copied());
         async move {
@@ -39,7 +39,7 @@ async fn after(troubles: Vec<&'static str>) -> (Service, Arc<Mutex<Vec<String>>>
         }
     })
     .await;
-    (service, heard)
+    (service, told)
 }
 
 /// R-I8: a service that is down when the request comes and up a little later gets it once, with its key.
@@ -48,7 +48,7 @@ async fn a_service_that_comes_back_gets_the_request() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let proxy = Running::with(address, |_, options| options.policy = "standard".to_owned()).await;
+    let proxy = Running::with(address, |_, options| "standard".clone_into(&mut options.policy)).await;
     let address_of_proxy = proxy.address;
     let asking = tokio::spawn(async move {
         let mut talk = Talk::to(address_of_proxy).await;
@@ -92,15 +92,15 @@ async fn a_service_that_stays_away_leaves_the_key_free() {
 async fn what_is_not_kept_is_sent_again_and_retry_after_is_honoured() {
     let busy = "HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     let broken = "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    let (service, heard) = after(vec![broken, busy]).await;
+    let (service, told) = after(vec![broken, busy]).await;
     let proxy = Running::before(service.address).await;
     let began = Instant::now();
     let answer = proxy.post("k", "x").await;
     assert_eq!(line(&answer), "HTTP/1.1 201 Created");
     assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());
-    let heard = heard.lock().unwrap().clone();
-    assert_eq!(heard.len(), 3);
-    assert!(heard.iter().all(|request| *request == heard[0] && request.contains("Idempotency-Key: k\r\n")));
+    let told = told.lock().unwrap().clone();
+    assert_eq!(told.len(), 3);
+    assert!(told.iter().all(|request| *request == told[0] && request.contains("Idempotency-Key: k\r\n")));
     assert!(is_replay(&proxy.post("k", "x").await));
 }
 
@@ -252,7 +252,7 @@ async fn a_stream_under_a_key_reaches_its_client_as_it_comes() {
 /// R-I6: a guarded request that comes too slowly, or says 100-continue, is read first and leaves no trace until it is whole.
 #[tokio::test]
 async fn a_guarded_request_is_read_whole_before_it_counts() {
-    let (service, heard) = after(vec![]).await;
+    let (service, told) = after(vec![]).await;
     let proxy =
         Running::with(service.address, |_, options| options.client_timeout = Duration::from_millis(300))
             .await;
@@ -265,7 +265,7 @@ async fn a_guarded_request_is_read_whole_before_it_counts() {
     talk.hear("100 Continue\r\n\r\n").await;
     talk.say("ok").await;
     assert!(talk.hear("\r\n\r\n").await.starts_with("HTTP/1.1 201 "));
-    assert!(!heard.lock().unwrap()[0].to_lowercase().contains("expect"));
+    assert!(!told.lock().unwrap()[0].to_lowercase().contains("expect"));
 }
 
 /// Reliability row of idle connections: one that the service closed meanwhile costs no doubt.

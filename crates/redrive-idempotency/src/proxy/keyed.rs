@@ -170,7 +170,7 @@ impl Shared {
             Keep::Store => {
                 let body = match &body {
                     Gathered::Whole(body, _) => Some(body.to_vec()),
-                    _ => None,
+                    Gathered::GoesOn { .. } => None,
                 };
                 let response = kept(held.rules(), parts.status, &parts.headers, body);
                 held.complete(response).await

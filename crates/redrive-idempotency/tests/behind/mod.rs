@@ -158,7 +158,7 @@ pub(crate) struct Running {
 /// Waits of a few milliseconds, so that nobody waits for a test.
 pub(crate) fn quick() -> Policy {
     let mut spec: PolicySpec = (*Policy::standard()).clone();
-    spec.name = "quick".to_owned();
+    "quick".clone_into(&mut spec.name);
     spec.backoff = Backoff::new(Curve::constant(Duration::from_millis(20)));
     spec.entries.clear();
     spec.max_retries = 3;
@@ -187,7 +187,7 @@ impl Running {
         let engine = Engine::builder(store).policy(quick()).build().unwrap();
         let mut guarded = Guarded::whatever_carries_a_key();
         let mut options = ProxyOptions::new(format!("http://{service}").parse().unwrap());
-        options.policy = "quick".to_owned();
+        "quick".clone_into(&mut options.policy);
         change(&mut guarded.routes[0].rules, &mut options);
         let notable = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&notable);
