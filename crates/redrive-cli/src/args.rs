@@ -237,7 +237,6 @@ pub(crate) enum StoredCommand {
         #[command(subcommand)]
         command: Option<OutboxCommand>,
     },
-    Proxy(ProxyArgs),
 }
 
 #[derive(Debug, clap::Args)]
