@@ -145,3 +145,61 @@ fn it_says_what_is_guarded_and_where() {
     let told = said("");
     assert!(told.contains("; done once: POST /v1/bookmarks (key required)"), "{told}");
 }
+
+/// A service behind TLS, whose certificate lies beside it.
+const OVER_TLS: &str = r#"
+import http.server, ssl, sys
+
+class Service(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(201)
+        self.send_header("Content-Length", "4")
+        self.end_headers()
+        self.wfile.write(b"done")
+
+    def log_message(self, *_):
+        pass
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Service)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("certificate.pem", "key.pem")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, file=sys.stderr, flush=True)
+server.serve_forever()
+"#;
+
+/// R-I6, R-T8: a service behind TLS is reached when the machine trusts its certificate, and not spoken to otherwise.
+#[test]
+fn a_service_behind_tls_has_to_be_trusted() {
+    let home = Home::new();
+    let folder = home.folder.path();
+    let words = "req -x509 -newkey rsa:2048 -nodes -days 2 -keyout key.pem -out certificate.pem -subj /CN=localhost \
+                 -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE";
+    let made = Command::new("openssl").args(words.split_whitespace()).current_dir(folder).output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        assert!(std::env::var_os("CI").is_none(), "openssl is missing");
+        println!("SKIPPED: openssl is missing; nothing about services behind TLS was proved on this machine");
+        return;
+    }
+    let mut behind = Command::new("python3");
+    behind.args(["-c", OVER_TLS]).current_dir(folder).stdin(Stdio::null()).stderr(Stdio::piped());
+    let behind = Process::started(behind, |said| said.split_once('\n')?.0.parse().ok());
+    for trusted in [true, false] {
+        let words = format!("proxy --upstream https://localhost:{} --listen 127.0.0.1:0", behind.port);
+        let mut command = home.command(&words);
+        if trusted {
+            command.env("SSL_CERT_FILE", folder.join("certificate.pem"));
+        }
+        let proxy = Process::started(command, |said| {
+            said.split_once("proxy on http://127.0.0.1:")?.1.split_once(' ')?.0.parse().ok()
+        });
+        let key = format!("Idempotency-Key: {trusted}");
+        let asked =
+            Command::new("curl").args(["-s", "-d", "x", "-H", &key, &proxy.url("/")]).output().unwrap();
+        let answer = String::from_utf8(asked.stdout).unwrap();
+        let expected = if trusted { "done" } else { "upstream-unreachable" };
+        assert!(answer.contains(expected), "{answer} {}", proxy.said());
+        assert_eq!(proxy.said().contains("certificate"), !trusted, "{}", proxy.said());
+    }
+}

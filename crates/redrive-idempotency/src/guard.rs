@@ -5,6 +5,7 @@
 //! leaves an unknown outcome, never a free key.
 
 mod count;
+mod endpoint;
 mod hash;
 mod held;
 mod renew;
@@ -28,6 +29,7 @@ use crate::key::Key;
 use crate::problem::{Problem, language};
 use crate::replay::replayed;
 use count::{Counted, Counters};
+use endpoint::endpoint;
 pub use held::Held;
 use renew::Renewals;
 
@@ -36,8 +38,6 @@ const FIRST_LOOK: Duration = Duration::from_millis(25);
 const LAST_LOOK: Duration = Duration::from_millis(500);
 /// How many bells there are for those who wait; a bell is shared by keys of the same hash.
 const BELLS: usize = 64;
-/// The most characters of a path that a person sees.
-const MAX_ENDPOINT_CHARS: usize = 300;
 
 /// Guards requests with keys. Cheap to clone; every clone is the same guard.
 #[derive(Clone)]
@@ -165,8 +165,7 @@ impl Guard {
         self.count(Counted::Keyed);
         let principal = self.principal(rules, headers);
         let head = hash::head(&principal, key.as_str(), method, uri, headers);
-        let path: String = uri.path().chars().take(MAX_ENDPOINT_CHARS).collect();
-        let endpoint = format!("{method} {path}");
+        let endpoint = endpoint(method, uri.path());
         Looked::Guarded(Asked { rules: Arc::clone(rules), principal, key, endpoint, lang, head })
     }
 

@@ -1,6 +1,7 @@
 //! The rules of idempotency (R-I1, R-I3, R-I5): which requests are guarded, what a key looks like, and what becomes of it when
 //! the answer is there. A layer, a proxy and a command line ask the same rules; nothing here knows HTTP beyond its numbers.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -274,6 +275,8 @@ impl std::str::FromStr for PathPattern {
         if rest {
             parts.pop();
         }
+        // As paths are read.
+        parts.retain(|part| !part.is_empty());
         let segment = |part: &&str| match *part {
             "**" => Err(BadPattern::RestNotLast),
             "*" => Ok(Segment::Any),
@@ -293,18 +296,67 @@ impl std::fmt::Display for PathPattern {
 }
 
 impl PathPattern {
-    /// Whether a path is meant. It is compared as it was sent, without its query; nothing is decoded.
+    /// Whether a path is meant, however it is spelt: services read `/v1//pay`, `/v1/./pay`, `/v1/p%61y` and `/v1/pay/` as `/v1/pay`, so
+    /// that none of them may slip past.
     pub fn matches(&self, path: &str) -> bool {
-        let mut parts = path.strip_prefix('/').unwrap_or(path).split('/');
+        let spelt = plain_segments(path);
+        let mut parts = spelt.iter();
         for segment in &self.segments {
             match (segment, parts.next()) {
                 (Segment::Exactly(wanted), Some(part)) if wanted == part => {}
-                (Segment::Any, Some(part)) if !part.is_empty() => {}
+                (Segment::Any, Some(_)) => {}
                 _ => return false,
             }
         }
         self.rest || parts.next().is_none()
     }
+}
+
+/// The segments of a path as services understand them: characters that need no escape are not escaped, nothing is empty, and dots lead
+/// nowhere. What stands behind a semicolon belongs to no name.
+fn plain_segments(path: &str) -> Vec<Cow<'_, str>> {
+    let mut segments = Vec::new();
+    for part in path.split('/') {
+        let part = unescaped(part);
+        let name: Cow<'_, str> = match part {
+            Cow::Borrowed(part) => part.split(';').next().unwrap_or_default().into(),
+            Cow::Owned(part) => part.split(';').next().unwrap_or_default().to_owned().into(),
+        };
+        match &*name {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            _ => segments.push(name),
+        }
+    }
+    segments
+}
+
+/// With `%41` as `A`. An escaped slash stays escaped: it is no border between segments to those who read it so, and where it is one, the
+/// service decodes it after it has chosen the route.
+fn unescaped(part: &str) -> Cow<'_, str> {
+    if !part.contains('%') {
+        return part.into();
+    }
+    let hex = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+    let bytes = part.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let escaped = (bytes[at] == b'%')
+            .then(|| Some((hex(*bytes.get(at + 1)?)? << 4) | hex(*bytes.get(at + 2)?)?))
+            .flatten();
+        match escaped {
+            Some(byte) if byte.is_ascii_graphic() && byte != b'/' => {
+                plain.push(byte);
+                at += 3;
+            }
+            _ => {
+                plain.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(plain).map_or_else(|_| part.into(), Cow::Owned)
 }
 
 /// Everything that is guarded: the routes in order, the first that fits counts.
@@ -332,16 +384,97 @@ impl Guarded {
         self.routes.get(self.position(method, path)?)
     }
 
-    /// The place of that route among the routes.
+    /// The place of that route among the routes. Methods are compared without case: some services read `post` as `POST`.
     pub fn position(&self, method: &str, path: &str) -> Option<usize> {
         let meant = |route: &Route| {
             let by_method = if route.methods.is_empty() {
-                matches!(method, "POST" | "PATCH")
+                ["POST", "PATCH"].iter().any(|known| known.eq_ignore_ascii_case(method))
             } else {
-                route.methods.iter().any(|wanted| wanted == method)
+                route.methods.iter().any(|wanted| wanted.eq_ignore_ascii_case(method))
             };
             by_method && route.path.matches(path)
         };
         self.routes.iter().position(meant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-I1: a guarded route is guarded however its path is spelt.
+    #[test]
+    fn no_spelling_slips_past_a_route() {
+        let pattern: PathPattern = "/v1/payments".parse().unwrap();
+        let same = [
+            "/v1/payments",
+            "/v1/payments/",
+            "/v1//payments",
+            "//v1/payments",
+            "/v1/./payments",
+            "/v1/x/../payments",
+            "/v1/payment%73",
+            "/%76%31/payments",
+            "/v1/payments;a=1",
+            "/v1/payments/.",
+            "/../v1/payments",
+            "/v1/%2e/payments",
+        ];
+        for path in same {
+            assert!(pattern.matches(path), "{path}");
+        }
+        for path in [
+            "/v1/payment",
+            "/v1/payments/7",
+            "/v1%2fpayments",
+            "/v2/payments",
+            "/",
+            "",
+            "/v1/payments%",
+            "/v1/payments%zz",
+            "/v1/支払",
+        ] {
+            assert!(!pattern.matches(path), "{path}");
+        }
+        assert!("/v1/{id}/**".parse::<PathPattern>().unwrap().matches("/v1//7/a/b"));
+        assert!("/".parse::<PathPattern>().unwrap().matches("/"));
+        assert!(Guarded::whatever_carries_a_key().route("post", "/any").is_some());
+        assert!(Guarded::whatever_carries_a_key().route("GET", "/any").is_none());
+    }
+
+    /// R-I1: what is no pattern is refused, and says why.
+    #[test]
+    fn patterns_are_read_strictly() {
+        let bad = |text: &str| text.parse::<PathPattern>().unwrap_err();
+        assert_eq!(bad("v1"), BadPattern::NoSlash);
+        assert_eq!(bad("/**/v1"), BadPattern::RestNotLast);
+        assert_eq!(bad("/v1/a{id}"), BadPattern::OddSegment);
+    }
+
+    /// R-I5: what becomes of a key by the status of its answer, and how that is changed.
+    #[test]
+    fn outcomes_by_status() {
+        let mut outcomes = Outcomes::default();
+        for (status, keep) in [
+            (200, Keep::Store),
+            (201, Keep::Store),
+            (303, Keep::Store),
+            (400, Keep::Store),
+            (404, Keep::Store),
+            (422, Keep::Store),
+            (401, Keep::Release),
+            (403, Keep::Release),
+            (408, Keep::Release),
+            (425, Keep::Release),
+            (429, Keep::Release),
+            (500, Keep::Release),
+            (503, Keep::Release),
+            (999, Keep::Unknown),
+        ] {
+            assert_eq!(outcomes.of(status), keep, "{status}");
+        }
+        outcomes.set_hundred(5, Keep::Unknown);
+        outcomes.set(503, Keep::Release);
+        assert_eq!([500, 503].map(|status| outcomes.of(status)), [Keep::Unknown, Keep::Release]);
     }
 }
