@@ -164,7 +164,10 @@ impl Guard {
         };
         self.count(Counted::Keyed);
         let principal = self.principal(rules, headers);
-        let head = hash::head(&principal, key.as_str(), method, uri, headers);
+        let mut head = hash::head(&principal, key.as_str(), method, uri, headers);
+        if rules.principal == Principal::Authorization && !headers.contains_key(AUTHORIZATION) {
+            hash::other_credentials(&mut head, headers);
+        }
         let endpoint = endpoint(method, uri.path());
         Looked::Guarded(Asked { rules: Arc::clone(rules), principal, key, endpoint, lang, head })
     }
@@ -243,16 +246,21 @@ impl Guard {
     }
 
     fn principal(&self, rules: &Rules, headers: &HeaderMap) -> String {
-        let value = match &rules.principal {
+        let name = match &rules.principal {
             Principal::Everybody => return "everybody".to_owned(),
-            Principal::Authorization => headers.get(AUTHORIZATION),
-            Principal::Header(name) => headers.get(name),
+            Principal::Authorization => AUTHORIZATION.as_str(),
+            Principal::Header(name) => name,
         };
-        let Some(value) = value else { return "nobody".to_owned() };
+        let mut values = headers.get_all(name).iter().peekable();
+        if values.peek().is_none() {
+            return "nobody".to_owned();
+        }
         let mut hash = Sha256::new();
         // Bound to the store, so that hashes of two stores cannot be compared, nor looked up in a table made once for all.
         hash::frame(&mut hash, &self.0.engine.store().store_id().to_be_bytes());
-        hash::frame(&mut hash, value.as_bytes());
+        for value in values {
+            hash::frame(&mut hash, &hash::credentials(value.as_bytes()));
+        }
         hash::hex(&hash.finalize()[..16])
     }
 
