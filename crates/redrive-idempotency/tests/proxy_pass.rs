@@ -247,6 +247,23 @@ async fn an_absolute_target_becomes_a_path() {
     let told =
         proxy.ask("GET http://user@other:99/p?q HTTP/1.1\r\nHost: lies\r\nConnection: close\r\n\r\n").await;
     assert!(told.contains("GET /p?q HTTP/1.1\r\nHost: other:99\r\n"), "{told}");
+    let told = proxy.ask("GET http://other HTTP/1.1\r\nHost: lies\r\nConnection: close\r\n\r\n").await;
+    assert!(told.contains("GET / HTTP/1.1\r\nHost: other\r\n"), "{told}");
+}
+
+/// R-I6: an answer in a coding that nobody asked for is not passed off as its content.
+#[tokio::test]
+async fn an_answer_in_a_coding_that_nobody_asked_for_is_refused() {
+    let service = Service::saying(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\nConnection: close\r\n\r\n2\r\nxx\r\n0\r\n\r\n",
+    )
+    .await;
+    let proxy = Running::before(service.address).await;
+    is_problem(
+        &proxy.ask("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await,
+        502,
+        "upstream-lost",
+    );
 }
 
 /// R-I6: what one side could read otherwise than the other is refused, and never reaches the service.
@@ -264,6 +281,13 @@ async fn requests_of_two_meanings_are_refused() {
         ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\nabc", "400"),
         ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", "400"),
         ("POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400"),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "501"),
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "501",
+        ),
+        ("POST foo HTTP/1.1\r\nHost: a\r\n\r\n", "400"),
+        ("POST foo:80 HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\n\r\n", "400"),
         ("GET / HTTP/1.1\r\nHost : a\r\n\r\n", "400"),
         ("GET / HTTP/1.1\r\nHost: a\r\nX: a\r\n b\r\n\r\n", "400"),
         ("GET  / HTTP/1.1\r\nHost: a\r\n\r\n", "400"),

@@ -89,6 +89,9 @@ async fn answer(shared: Arc<Shared>, door: Door, mut request: Request<Incoming>)
     if let Err(refusal) = as_origin(&mut request, &usual) {
         return refused(refusal);
     }
+    if !hops::is_framed_plainly(request.headers()) {
+        return refused(Refusal::Coding);
+    }
     let upgrade = hops::upgrade_of(request.headers());
     let goes_on = hops::waits_to_go_on(request.version(), request.headers());
     hops::end_here(request.headers_mut());
@@ -117,10 +120,10 @@ fn as_origin<B>(request: &mut Request<B>, usual: &str) -> Result<(), Refusal> {
         None => None,
     };
     if let Some(host) = host {
-        let target = request.uri().path_and_query().cloned();
         if request.uri().authority().is_some() {
             let mut parts = http::uri::Parts::default();
-            parts.path_and_query = target;
+            // A host alone is the target of a tunnel, and nothing that a service can be asked for.
+            parts.path_and_query = Some(request.uri().path_and_query().ok_or(Refusal::Target)?.clone());
             *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Refusal::Host)?;
         }
         request.headers_mut().insert(HOST, host);

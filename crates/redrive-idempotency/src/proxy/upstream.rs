@@ -107,6 +107,9 @@ impl Upstream {
                     upstream.keep(sender);
                 }
             });
+            if !super::hops::is_framed_plainly(answer.headers()) {
+                return Err(Trouble::Lost("it was answered in a coding that nobody asked for".into()));
+            }
             return Ok(answer);
         }
     }
