@@ -4,12 +4,14 @@
 
 mod behind;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use behind::{PATIENCE, Running, Service, is_problem, line};
+use redrive_idempotency::proxy::Ended;
 use tokio::io::AsyncWriteExt;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// A service that answers with what it was asked.
 async fn echo() -> Service {
@@ -420,4 +422,102 @@ async fn what_is_not_guarded_is_never_sent_twice() {
         }
     });
     is_problem(&answer.await.unwrap(), 502, "upstream-unreachable");
+}
+
+/// A service that says one thing to whoever asks for the stream, then nothing; and "oo" to everybody else. Tells how many listen.
+async fn quiet() -> (Service, Arc<AtomicUsize>) {
+    let listening = Arc::new(AtomicUsize::new(0));
+    let counting = Arc::clone(&listening);
+    let service = Service::start(move |mut talk, _| {
+        let counting = Arc::clone(&counting);
+        async move {
+            let (head, _) = talk.request().await;
+            if head.starts_with("GET /stream") {
+                counting.fetch_add(1, Ordering::SeqCst);
+                if head.starts_with("GET /stream/late") {
+                    sleep(Duration::from_millis(600)).await;
+                }
+                talk.say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n").await;
+                let mut byte = [0];
+                let _ = tokio::io::AsyncReadExt::read(&mut talk.stream, &mut byte).await;
+                counting.fetch_sub(1, Ordering::SeqCst);
+            } else {
+                talk.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\noo").await;
+            }
+        }
+    })
+    .await;
+    (service, listening)
+}
+
+async fn comes_to(count: &AtomicUsize, wanted: usize) {
+    let waiting = async {
+        while count.load(Ordering::SeqCst) != wanted {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.expect("it never comes to that");
+}
+
+/// R-I6: who leaves a stream that says nothing gives its place back, whether it left before or after the stream began.
+#[tokio::test]
+async fn a_client_that_leaves_a_quiet_stream_gives_its_place_back() {
+    let (service, listening) = quiet().await;
+    let proxy = Running::with(service.address, |_, options| options.max_connections = 2).await;
+    let mut leaving = Vec::new();
+    for _ in 0..2 {
+        let mut talk = proxy.talk().await;
+        talk.say("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        talk.hear("data: 1\n\n").await;
+        leaving.push(talk);
+    }
+    assert_eq!(listening.load(Ordering::SeqCst), 2);
+    drop(leaving);
+    comes_to(&listening, 0).await;
+    for _ in 0..2 {
+        let mut talk = proxy.talk().await;
+        talk.say("GET /stream/late HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        comes_to(&listening, 1).await;
+        drop(talk);
+        comes_to(&listening, 0).await;
+    }
+    let told = proxy.ask("GET /few HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    assert!(told.ends_with("\r\n\r\noo"), "{told}");
+}
+
+/// R-I6: a drain waits for nobody who is gone.
+#[tokio::test]
+async fn a_drain_does_not_wait_for_who_is_gone() {
+    let (service, _) = quiet().await;
+    let mut proxy = Running::with(service.address, |_, options| options.drain_for = PATIENCE * 5).await;
+    let mut talk = proxy.talk().await;
+    talk.say("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    talk.hear("data: 1\n\n").await;
+    proxy.shutdown.signal();
+    drop(talk);
+    assert_eq!(timeout(PATIENCE, &mut proxy.serving).await.expect("it waits").unwrap(), Ended::Whole);
+}
+
+/// R-I6: a client that says nothing more after its request, and still listens, gets the whole of its answer.
+#[tokio::test]
+async fn who_has_asked_and_listens_gets_the_whole_answer() {
+    for key in ["", "Idempotency-Key: k\r\n"] {
+        let service = Service::start(|mut talk, _| async move {
+            talk.request().await;
+            sleep(Duration::from_millis(300)).await;
+            talk.say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\none ").await;
+            sleep(Duration::from_millis(2_500)).await;
+            talk.say("two").await;
+        })
+        .await;
+        let proxy = Running::before(service.address).await;
+        let mut talk = proxy.talk().await;
+        talk.say(format!(
+            "POST /do HTTP/1.1\r\nHost: a\r\n{key}Content-Length: 2\r\nConnection: close\r\n\r\nab"
+        ))
+        .await;
+        talk.stream.shutdown().await.unwrap();
+        let told = talk.all().await;
+        assert!(told.contains("one ") && told.contains("two"), "{told}");
+    }
 }

@@ -135,7 +135,7 @@ impl Shared {
         hops::end_here(&mut parts.headers);
         parts.version = Version::HTTP_11;
         let word = word::taken(&mut parts.headers);
-        let keep = word.unwrap_or_else(|| held.keep(parts.status.as_u16()));
+        let keep = word.unwrap_or_else(|| held.keep(parts.status, &parts.headers));
         if word::is_endless(parts.status, &parts.headers) {
             return Ok(Answered { parts, body: Gathered::GoesOn { front: Bytes::new(), rest: body }, keep });
         }
