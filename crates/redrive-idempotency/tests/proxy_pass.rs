@@ -521,3 +521,37 @@ async fn who_has_asked_and_listens_gets_the_whole_answer() {
         assert!(told.contains("one ") && told.contains("two"), "{told}");
     }
 }
+
+/// R-I6: both sides of a connection that says nothing are asked by the system whether they are there.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn silent_peers_are_asked_for_a_sign_of_life() {
+    let (service, listening) = quiet().await;
+    let proxy = Running::before(service.address).await;
+    let mut talk = proxy.talk().await;
+    talk.say("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    talk.hear("data: 1\n\n").await;
+    assert_eq!(listening.load(Ordering::SeqCst), 1);
+    let ours = talk.stream.local_addr().unwrap().port();
+    let has_timer = |line: &str, local: Option<u16>, remote: u16| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let port = |place: usize| {
+            fields.get(place)?.split(':').nth(1).and_then(|port| u16::from_str_radix(port, 16).ok())
+        };
+        port(2) == Some(remote)
+            && local.is_none_or(|local| port(1) == Some(local))
+            && fields.get(5).is_some_and(|timer| timer.starts_with("02:"))
+    };
+    let waiting = async {
+        loop {
+            let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+            let client = table.lines().any(|line| has_timer(line, Some(proxy.address.port()), ours));
+            let upstream = table.lines().any(|line| has_timer(line, None, service.address.port()));
+            if client && upstream {
+                return;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(Duration::from_secs(5), waiting).await.expect("nobody asks");
+}
