@@ -1,5 +1,6 @@
 //! The trouble of those who send later.
 
+use redrive::BadCall;
 use redrive_idempotency::client::{KeyError, MAX_KEY_BYTES};
 use redrive_idempotency::outbox::{ItemId, OutboxError};
 use redrive_policy::Lang;
@@ -11,6 +12,8 @@ use crate::text::{say, text};
 /// What goes wrong with the outbox.
 #[derive(Debug)]
 pub(crate) enum OutboxTrouble {
+    /// A call that cannot be made.
+    Call(BadCall),
     /// No such item.
     NoItem { id: ItemId, store: String },
     /// Nothing has failed.
@@ -30,7 +33,7 @@ impl From<OutboxError> for Trouble {
         match error {
             OutboxError::Store(error) | OutboxError::Key(KeyError::Store(error)) => error.into(),
             OutboxError::Engine(error) => error.into(),
-            OutboxError::Call(error) => Trouble::BadCall(error),
+            OutboxError::Call(error) => Trouble::Outbox(OutboxTrouble::Call(error)),
             OutboxError::Key(KeyError::BadKey) => Trouble::Outbox(OutboxTrouble::BadKey),
             OutboxError::Key(KeyError::NoChance(error)) => {
                 Trouble::Outbox(OutboxTrouble::NoChance(error.to_string()))
@@ -45,7 +48,7 @@ impl OutboxTrouble {
     pub(super) fn exit(&self) -> Exit {
         match self {
             OutboxTrouble::NoItem { .. } | OutboxTrouble::NothingFailed { .. } => Exit::Nothing,
-            OutboxTrouble::BadKey => Exit::Usage,
+            OutboxTrouble::Call(_) | OutboxTrouble::BadKey => Exit::Usage,
             OutboxTrouble::KeyTaken { .. } | OutboxTrouble::NoChance(_) | OutboxTrouble::Other(_) => {
                 Exit::Failed
             }
@@ -55,6 +58,7 @@ impl OutboxTrouble {
     pub(super) fn message(&self, lang: Lang) -> String {
         let key = format!("trouble.outbox.{}", self.key());
         match self {
+            OutboxTrouble::Call(error) => super::call_in_words(error, lang),
             OutboxTrouble::NoItem { id, store } => text(lang, &key, &[("id", id), ("store", store)]),
             OutboxTrouble::NothingFailed { store } => text(lang, &key, &[("store", store)]),
             OutboxTrouble::KeyTaken { item, key: taken } => text(lang, &key, &[("id", item), ("key", taken)]),
@@ -66,7 +70,9 @@ impl OutboxTrouble {
     pub(super) fn hint(&self, lang: Lang) -> Option<String> {
         let key = format!("trouble.hint.outbox.{}", self.key());
         match self {
-            OutboxTrouble::NoItem { .. } | OutboxTrouble::NothingFailed { .. } => Some(say(lang, &key)),
+            OutboxTrouble::Call(_) | OutboxTrouble::NoItem { .. } | OutboxTrouble::NothingFailed { .. } => {
+                Some(say(lang, &key))
+            }
             OutboxTrouble::KeyTaken { item, .. } => Some(text(lang, &key, &[("id", item)])),
             OutboxTrouble::BadKey | OutboxTrouble::NoChance(_) | OutboxTrouble::Other(_) => None,
         }
@@ -74,6 +80,7 @@ impl OutboxTrouble {
 
     const fn key(&self) -> &'static str {
         match self {
+            OutboxTrouble::Call(_) => "call",
             OutboxTrouble::NoItem { .. } => "no-item",
             OutboxTrouble::NothingFailed { .. } => "nothing-failed",
             OutboxTrouble::KeyTaken { .. } => "key-taken",
