@@ -26,6 +26,7 @@ pub(crate) mod failed;
 pub(crate) mod group;
 pub(crate) mod idempotency;
 pub(crate) mod imported;
+pub(crate) mod key_reason;
 pub(crate) mod letters_imported;
 mod level;
 pub(crate) mod metrics;

@@ -183,6 +183,20 @@ fn killed_between(place: &Place) {
         assert!(later.stderr.contains("is gone") && later.stderr.contains("redrive work"), "{later}");
         assert_eq!((place.effects(key), &place.shown(key)["state"]), (1, &"unknown_outcome".into()));
     }
+    // A worker finds that it was begun and never ended, and does not begin it again: a person decides.
+    let worked = place.redrive("work --until-empty");
+    assert!(worked.code == 0 || worked.code == 1, "{worked}");
+    for (key, script) in [("good", good), ("bad", bad)] {
+        let dead = place.run(key, script);
+        assert_eq!((dead.code, dead.stdout.as_str()), (125, ""), "{dead}");
+        assert!(dead.stderr.contains("nobody knows") && dead.stderr.contains("redrive retry job_"), "{dead}");
+        assert_eq!(place.effects(key), 1, "once by run, and nobody else");
+    }
+    let letters: serde_json::Value = serde_json::from_str(&place.redrive("dlq list --json").stdout).unwrap();
+    for letter in letters["items"].as_array().unwrap() {
+        let retried = place.redrive(&format!("retry {} --yes", letter["id"].as_str().unwrap()));
+        assert_eq!(retried.code, 0, "{retried}");
+    }
     let worked = place.redrive("work --until-empty");
     assert!(worked.code == 0 || worked.code == 1, "{worked}");
     let finished = place.run("good", good);
@@ -191,7 +205,7 @@ fn killed_between(place: &Place) {
     let dead = place.run("bad", bad);
     assert_eq!(dead.code, 9, "{dead}");
     assert!(dead.stderr.contains("is a dead letter") && dead.stderr.contains("redrive retry job_"), "{dead}");
-    assert_eq!((place.effects("good"), place.effects("bad")), (2, 2), "once by run, once by the worker");
+    assert_eq!((place.effects("good"), place.effects("bad")), (2, 2), "once by run, once by a person's word");
     place.is_sound();
 }
 

@@ -420,8 +420,10 @@ fn every_cause_and_every_preset_is_documented() {
 #[test]
 fn every_feature_is_in_both_readmes() {
     let manifests = manifests();
-    let library = manifests.iter().find(|manifest| manifest.name == "redrive").expect("the library");
-    for feature in library.toml["features"].as_table().unwrap().keys().filter(|name| *name != "default") {
+    let libraries = ["redrive", "redrive-idempotency"]
+        .map(|name| manifests.iter().find(|manifest| manifest.name == name).expect("a library"));
+    let features = libraries.iter().flat_map(|library| library.toml["features"].as_table().unwrap().keys());
+    for feature in features.filter(|name| *name != "default") {
         for readme in ["README.md", "README.ja.md"] {
             assert!(
                 read(readme).contains(&format!("`{feature}`")),

@@ -45,6 +45,8 @@ pub struct Guard(Arc<Inner>);
 
 struct Inner {
     engine: Engine,
+    /// Which guard it is: a proxy and a layer behind it may share a store, and must not take each other's keys for their own.
+    scope: &'static str,
     guarded: Guarded,
     /// Of each route, in the order of the routes.
     rules: Vec<Arc<Rules>>,
@@ -120,9 +122,20 @@ pub enum Entered {
 impl Guard {
     /// A guard of these routes, on the engine's store and by its clock.
     pub fn new(engine: &Engine, guarded: Guarded) -> Guard {
+        Guard::in_scope(engine, guarded, "")
+    }
+
+    /// The guard of a proxy. Its keys are not those of a service behind it that guards itself on the same store; all proxies on one store
+    /// share theirs.
+    pub fn of_proxy(engine: &Engine, guarded: Guarded) -> Guard {
+        Guard::in_scope(engine, guarded, "proxy")
+    }
+
+    fn in_scope(engine: &Engine, guarded: Guarded, scope: &'static str) -> Guard {
         let rules = guarded.routes.iter().map(|route| Arc::new(route.rules.clone())).collect();
         Guard(Arc::new(Inner {
             engine: engine.clone(),
+            scope,
             guarded,
             rules,
             counters: Counters::default(),
@@ -164,7 +177,10 @@ impl Guard {
         };
         self.count(Counted::Keyed);
         let principal = self.principal(rules, headers);
-        let head = hash::head(&principal, key.as_str(), method, uri, headers);
+        let mut head = hash::head(&principal, key.as_str(), method, uri, headers);
+        if rules.principal == Principal::Authorization && !headers.contains_key(AUTHORIZATION) {
+            hash::other_credentials(&mut head, headers);
+        }
         let endpoint = endpoint(method, uri.path());
         Looked::Guarded(Asked { rules: Arc::clone(rules), principal, key, endpoint, lang, head })
     }
@@ -243,17 +259,26 @@ impl Guard {
     }
 
     fn principal(&self, rules: &Rules, headers: &HeaderMap) -> String {
-        let value = match &rules.principal {
-            Principal::Everybody => return "everybody".to_owned(),
-            Principal::Authorization => headers.get(AUTHORIZATION),
-            Principal::Header(name) => headers.get(name),
+        let name = match &rules.principal {
+            Principal::Everybody => return self.scoped("everybody"),
+            Principal::Authorization => AUTHORIZATION.as_str(),
+            Principal::Header(name) => name,
         };
-        let Some(value) = value else { return "nobody".to_owned() };
+        let mut values = headers.get_all(name).iter().peekable();
+        if values.peek().is_none() {
+            return self.scoped("nobody");
+        }
         let mut hash = Sha256::new();
         // Bound to the store, so that hashes of two stores cannot be compared, nor looked up in a table made once for all.
         hash::frame(&mut hash, &self.0.engine.store().store_id().to_be_bytes());
-        hash::frame(&mut hash, value.as_bytes());
-        hash::hex(&hash.finalize()[..16])
+        for value in values {
+            hash::frame(&mut hash, &hash::credentials(value.as_bytes()));
+        }
+        self.scoped(&hash::hex(&hash.finalize()[..16]))
+    }
+
+    fn scoped(&self, principal: &str) -> String {
+        if self.0.scope.is_empty() { principal.to_owned() } else { format!("{}:{principal}", self.0.scope) }
     }
 
     fn bell(&self, principal: &str, key: &str) -> &Notify {

@@ -7,9 +7,10 @@ use bytes::Bytes;
 use http::header::{ACCEPT_LANGUAGE, CONTENT_LANGUAGE, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Response, StatusCode};
 use redrive_policy::{Catalog, Lang};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::key::BadKey;
+use crate::layer::REDRIVE_IDEMPOTENCY;
 
 static CATALOG: LazyLock<Option<Catalog>> = LazyLock::new(|| {
     Catalog::load(include_str!("../messages/en.toml"), include_str!("../messages/ja.toml")).ok()
@@ -169,14 +170,11 @@ impl Problem {
             Problem::ProxyRefused(refusal) => text(lang, &format!("{code}.{}", refusal.name()), &[]),
             _ => text(lang, &format!("{code}.detail"), &[]),
         };
-        let body = json!({
-            "type": format!("urn:redrive:problem:{code}"),
-            "code": code,
-            "title": title,
-            "status": status.as_u16(),
-            "detail": detail,
-        });
-        let mut response = Response::new(Bytes::from(body.to_string()));
+        let kind = format!("urn:redrive:problem:{code}");
+        let told = Told { kind: &kind, title: &title, status: status.as_u16(), detail: &detail, code };
+        // Texts and numbers always become JSON.
+        let body = serde_json::to_vec(&told).unwrap_or_default();
+        let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -185,8 +183,31 @@ impl Problem {
             let seconds = after.as_millis().div_ceil(1_000).max(1);
             headers.insert(RETRY_AFTER, HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX)));
         }
+        if self.is_in_doubt() {
+            // A guard before this one must not take it for an answer, nor run it again.
+            headers.insert(REDRIVE_IDEMPOTENCY, HeaderValue::from_static("unknown"));
+        }
         response
     }
+
+    fn is_in_doubt(&self) -> bool {
+        match self {
+            Problem::UnknownOutcome | Problem::HandlerBroke => true,
+            Problem::UpstreamLost(doubt) | Problem::UpstreamTimeout(doubt) => *doubt == Doubt::Unknown,
+            _ => false,
+        }
+    }
+}
+
+/// In the order in which the RFC names them.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    code: &'a str,
 }
 
 fn text(lang: Lang, key: &str, values: &[(&str, &dyn std::fmt::Display)]) -> String {

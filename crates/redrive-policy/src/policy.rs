@@ -194,6 +194,8 @@ pub struct Override {
     pub jitter: Option<Jitter>,
     /// Causes that are retried as well.
     pub retry_on: CauseSet,
+    /// Another number of times that the work may take its worker down; 0: nobody begins it again by itself.
+    pub crash_budget: Option<u32>,
 }
 
 named_enum! {
@@ -285,6 +287,7 @@ impl Policy {
             return self.clone();
         }
         let mut spec = (*self.0).clone();
+        spec.crash_budget = wish.crash_budget.unwrap_or(spec.crash_budget);
         // Who asks for other delays does not want them cut by a cap that was made for one cause's old ones.
         let general_cap = spec.backoff.cap;
         let reshaped = wish.curve.is_some() || wish.initial.is_some();

@@ -23,6 +23,9 @@ pub const MAX_RESPONSE_BYTES: usize = 64 << 20;
 /// The most bytes of an answer's headers, together.
 pub const MAX_HEADER_BYTES: usize = 64 << 10;
 
+/// Nobody holds a key for so long without being heard of.
+const FAR_AHEAD: Duration = Duration::from_hours(1);
+
 /// Somebody wants to run a request under a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyClaim {
@@ -199,10 +202,13 @@ impl Standing {
             return Meeting::TakesAsNew;
         }
         let same = found.request_hash == claim.request_hash;
+        // No living holder is heard of so far ahead: it was written by a clock that was wrong.
+        let far = now.after(FAR_AHEAD.max(claim.hold_for.saturating_mul(2)));
+        let holds = |until: Timestamp| now < until && until <= far;
         match found.state {
             _ if !same => Meeting::Mismatch,
             KeyState::Completed => Meeting::Replays,
-            KeyState::InProgress if found.leased_until.is_some_and(|until| now < until) => Meeting::InFlight,
+            KeyState::InProgress if found.leased_until.is_some_and(holds) => Meeting::InFlight,
             KeyState::InProgress => Meeting::Lapses { takes: claim.rerun },
             KeyState::UnknownOutcome if claim.rerun => Meeting::TakesAgain,
             KeyState::UnknownOutcome => Meeting::Unknown,
@@ -359,4 +365,59 @@ pub trait Idempotency: Send + Sync {
     /// Finds holders that fell silent, each with an `idempotency_unknown` event, and forgets what has expired. Looks at no more than
     /// `limit` of each, so that nobody waits for it. `keep_for` is how long an unknown outcome is remembered.
     fn sweep_keys(&self, now: Timestamp, keep_for: Duration, limit: u32) -> Answer<'_, KeysSwept>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-I4: a claim against every state, at every moment; a lease that a wrong clock wrote far ahead holds nothing.
+    #[test]
+    fn what_a_claim_meets() {
+        let (hour, minute, second) =
+            (Duration::from_hours(1), Duration::from_mins(1), Duration::from_secs(1));
+        let now = Timestamp::from_millis(1_000_000_000);
+        let before =
+            |time: Duration| Timestamp::from_millis(now.millis() - i64::try_from(time.as_millis()).unwrap());
+        let claim = |hash: &str, rerun, hold_for| KeyClaim {
+            principal: "p".to_owned(),
+            key: "k".to_owned(),
+            endpoint: "POST /".to_owned(),
+            request_hash: hash.to_owned(),
+            hold_for,
+            keep_for: hour,
+            rerun,
+            job: None,
+        };
+        let found = |state, leased_until, expires_at| Standing {
+            state,
+            request_hash: "same".to_owned(),
+            leased_until,
+            expires_at,
+        };
+        let meets = |found: &Standing, hash: &str, rerun| {
+            Standing::meets(Some(found), &claim(hash, rerun, minute), now)
+        };
+        assert_eq!(Standing::meets(None, &claim("same", false, minute), now), Meeting::TakesAsNew);
+        let held = |until| found(KeyState::InProgress, Some(until), None);
+        assert_eq!(meets(&held(now.after(second)), "same", true), Meeting::InFlight);
+        assert_eq!(meets(&held(now.after(hour)), "same", false), Meeting::InFlight);
+        for silent in [now, before(second), now.after(hour + second), now.after(hour * 24)] {
+            assert_eq!(meets(&held(silent), "same", false), Meeting::Lapses { takes: false });
+            assert_eq!(meets(&held(silent), "same", true), Meeting::Lapses { takes: true });
+            assert_eq!(meets(&held(silent), "other", true), Meeting::Mismatch);
+        }
+        let long = Standing::meets(Some(&held(now.after(hour * 3))), &claim("same", false, hour * 2), now);
+        assert_eq!(long, Meeting::InFlight, "a route may hold for longer");
+        for (state, same) in
+            [(KeyState::Completed, Meeting::Replays), (KeyState::UnknownOutcome, Meeting::Unknown)]
+        {
+            let known = found(state, None, Some(now.after(Duration::from_millis(1))));
+            assert_eq!(meets(&known, "same", false), same);
+            assert_eq!(meets(&known, "other", true), Meeting::Mismatch);
+            assert_eq!(meets(&found(state, None, Some(now)), "other", false), Meeting::TakesAsNew);
+        }
+        let unknown = found(KeyState::UnknownOutcome, None, Some(now.after(second)));
+        assert_eq!(meets(&unknown, "same", true), Meeting::TakesAgain);
+    }
 }

@@ -69,6 +69,7 @@ impl PolicyChanges {
             cap: self.max_delay,
             jitter: self.jitter,
             retry_on: self.retry_on.iter().fold(CauseSet::NONE, |all, some| all.union(*some)),
+            crash_budget: None,
         }
     }
 }

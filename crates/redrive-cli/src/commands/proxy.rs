@@ -15,6 +15,7 @@ use super::signals::{SIGINT, Signals};
 use crate::args::ProxyArgs;
 use crate::text::{say, text};
 use crate::trouble::{ProxyTrouble, Trouble};
+use crate::view::key_reason::key_reason;
 use crate::{Exit, Stage};
 
 /// Where it listens when nobody says so: nobody else can reach that.
@@ -34,7 +35,7 @@ pub(super) fn run(args: &ProxyArgs, stage: &mut Stage<'_>) -> Result<Exit, Troub
         Addresses { listen: listen.unwrap_or_else(|| DEFAULT_LISTEN.to_owned()), admin: args.admin.clone() };
     let opened = opened::to_write(stage)?;
     let engine = opened.engine(&config, stage)?;
-    let guard = Guard::new(&engine, guarded);
+    let guard = Guard::of_proxy(&engine, guarded);
     let ended = opened.runtime.block_on(proxy(guard, options, &addresses, &what, stage));
     let closed = opened.wait(opened.store.close());
     let exit = ended?;
@@ -159,8 +160,9 @@ fn tell(notable: &Notable, upstream: &str, stage: &mut Stage<'_>) {
     let lang = stage.settings.lang;
     match notable {
         Notable::UnknownOutcome { endpoint, key, why } => {
+            let why = key_reason(why, lang).unwrap_or_else(|| why.clone());
             let values: [(&str, &dyn std::fmt::Display); 3] =
-                [("endpoint", endpoint), ("key", key), ("why", why)];
+                [("endpoint", endpoint), ("key", key), ("why", &why)];
             stage.talk.warning(&text(lang, "proxy.unknown", &values));
         }
         Notable::Lapsed(n) => stage.talk.warning(&text(lang, "proxy.lapsed", &[("n", n)])),

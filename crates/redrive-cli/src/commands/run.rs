@@ -84,11 +84,16 @@ fn try_run(args: &RunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
             }
         },
     };
+    let mut wish = args.flags.wish();
+    if held.is_some() {
+        // Whoever died in the middle of it may have done it: under a key a person decides what comes next.
+        wish.crash_budget = Some(0);
+    }
     let job = NewJob {
         idempotency_key: args.idempotency_key.clone(),
         caller_id: held.as_ref().map(Held::caller_id),
         policy: Some(policy.to_owned()),
-        overrides: overrides_to_json(&args.flags.wish()),
+        overrides: overrides_to_json(&wish),
         timeout: args.timeout,
         deadline_at: args.deadline.map(|deadline| engine.now().after(deadline)),
         source: args.name.clone().unwrap_or_default(),

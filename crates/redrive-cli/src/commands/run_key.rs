@@ -331,6 +331,12 @@ impl Known<'_> {
         if written_again(said("stdout"), said("stderr"), stage)? == Reader::Gone {
             return Ok(Exit::Command(UNREAD));
         }
+        if last.data["cause"] == Cause::Crashed.name() {
+            let values: [(&str, &dyn std::fmt::Display); 2] = [("key", &self.key), ("job", &job.id)];
+            stage.talk.error(&text(lang, "run.key.crashed", &values));
+            stage.talk.hint(&text(lang, "run.key.crashed-hint", &[("job", &job.id)]));
+            return Ok(Exit::Command(OUR_FAULT));
+        }
         let succeeded = last.status == EventStatus::Success;
         let code = super::run::code(last.exit_code, u8::from(!succeeded));
         let values: [(&str, &dyn std::fmt::Display); 3] =

@@ -44,7 +44,7 @@ impl EventLines {
         let cell = |text: &str, columns: usize| format!("{}  ", pad(&escape(text), columns));
         let at = format!("{at}  ");
         let status = cell(event.status.name(), STATUS);
-        let job = cell(&event.job.map_or_else(|| "-".to_owned(), |job| job.to_string()), JOB);
+        let job = cell(&about(event), JOB);
         let source = cell(&event.source, SOURCE);
         let words = in_short(event, lang);
         let used: usize = [&at, &status, &job, &source].iter().map(|cell| width(cell)).sum();
@@ -60,6 +60,17 @@ impl EventLines {
             Span::new(source, Tone::Dim),
             Span::plain(words),
         ])
+    }
+}
+
+/// The job that an event is about; for keys and calls of the outbox, which need none, the id by which their commands know them.
+fn about(event: &Event) -> String {
+    let ours = ["idempotency_", "outbox_"].iter().any(|begins| event.event_type.starts_with(begins));
+    let named = event.data.get("caller_id").and_then(serde_json::Value::as_str).filter(|_| ours);
+    match (event.job, named) {
+        (Some(job), _) => job.to_string(),
+        (None, Some(name)) => name.to_owned(),
+        (None, None) => "-".to_owned(),
     }
 }
 

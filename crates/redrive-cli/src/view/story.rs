@@ -10,6 +10,7 @@ use redrive_store::{Event, EventStatus, JobRecord, JobState, StoredDecision, Tim
 use serde::Serialize;
 
 use super::badge::Badge;
+use super::key_reason::key_reason;
 use super::level;
 use super::moment::{clock, date_time, precise, rough, when};
 use super::{Align, Block, Page, Reader, Span, Table, Tone};
@@ -435,14 +436,14 @@ pub(crate) fn run_in(event: &Event) -> Option<&str> {
     event.data.get("redrive_id").and_then(serde_json::Value::as_str)
 }
 
-/// Why a job was cancelled or given back, in the user's language where the engine said it; a person's words stay.
+/// Why a job was cancelled or given back, or a key given up, in the user's language where redrive said it; a person's words stay.
 fn reason_in_words(reason: &str, lang: Lang) -> String {
     let signal = reason.strip_prefix("signal ").and_then(|rest| rest.split(' ').next()?.parse::<u8>().ok());
     match (signal, reason) {
         (Some(signal), _) => text(lang, "story.by-signal", &[("signal", &signal)]),
         (None, "its worker leaves" | "its worker leaves at once") => say(lang, "story.worker-leaves"),
         (None, "somebody asked for it") => say(lang, "story.asked-for"),
-        (None, words) => words.to_owned(),
+        (None, words) => key_reason(words, lang).unwrap_or_else(|| words.to_owned()),
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use redrive::engine::{Engine, Shutdown};
 use redrive_policy::{Config, Format};
-use redrive_store::{Postgres, PostgresOptions, Sqlite, SqliteOptions, Store};
+use redrive_store::{Claimed, KeyClaim, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
@@ -37,8 +37,13 @@ backoff = { type = "fixed", initial_delay = "5ms" }
 const INTEGRITY_CHECK: &str = "#!/bin/sh\ntouch checked\necho 'rolled back: 3 records without a PDF'\n";
 
 /// What the runbook says happens outside of the terminal.
-pub const EVENTS: [&str; 4] =
-    ["TDnet answers again", "the key is renewed", "a list is published", "TDnet is asked more slowly"];
+pub const EVENTS: [&str; 5] = [
+    "TDnet answers again",
+    "the key is renewed",
+    "a list is published",
+    "TDnet is asked more slowly",
+    "a service dies in the middle of a request",
+];
 
 #[derive(Serialize, Deserialize)]
 struct Disclosure {
@@ -164,8 +169,31 @@ impl Outage {
             "the key is renewed" => set(&self.world.the_key_is_good),
             "TDnet is asked more slowly" => set(&self.world.is_asked_slowly),
             "a list is published" => self.enqueue("report", &CODES[6..7], "500"),
+            "a service dies in the middle of a request" => self.leave_a_key_behind(),
             _ => panic!("the page says {event:?}, which nobody knows: {EVENTS:?}"),
         }
+    }
+
+    /// What the proxy writes down when the service behind it dies: a key of which nobody knows the outcome.
+    fn leave_a_key_behind(&self) {
+        let keep_for = Duration::from_hours(72);
+        let claim = KeyClaim {
+            principal: "nobody".to_owned(),
+            key: "order-4711".to_owned(),
+            endpoint: "POST /v1/orders".to_owned(),
+            request_hash: "ab".repeat(32),
+            hold_for: Duration::from_secs(30),
+            keep_for,
+            rerun: false,
+            job: None,
+        };
+        let now = self.engine.now();
+        let Claimed::Taken { hold, .. } = self.runtime.block_on(self.store.claim_key(now, claim)).unwrap()
+        else {
+            panic!("the key is taken");
+        };
+        let why = "the connection to the service was lost after it was sent".to_owned();
+        self.runtime.block_on(self.store.give_up_key(now, hold, why, keep_for)).unwrap();
     }
 
     /// Until the workers have done what there was: a person types more slowly than they work.

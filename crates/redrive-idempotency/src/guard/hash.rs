@@ -1,6 +1,6 @@
 //! What makes a request this request: a hash of its caller, key, method, path, query, content types and body.
 
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, COOKIE};
 use http::{HeaderMap, Method, Uri};
 use sha2::{Digest, Sha256};
 
@@ -17,6 +17,25 @@ pub(super) fn head(principal: &str, key: &str, method: &Method, uri: &Uri, heade
     }
     frame_some(&mut hash, None);
     hash
+}
+
+/// A caller's credentials as they are meant: a scheme's name has no case, and spaces behind it say nothing.
+pub(super) fn credentials(value: &[u8]) -> Vec<u8> {
+    let value = value.trim_ascii();
+    let scheme = value.iter().position(|byte| *byte == b' ').unwrap_or(0);
+    let (scheme, rest) = value.split_at(scheme);
+    [&scheme.to_ascii_lowercase(), rest.trim_ascii()].join(&b' ')
+}
+
+/// What else may tell callers apart where nobody has said what does: who has another cookie or key gets a mismatch, and never the answer
+/// that was somebody else's. Not the host: a service that moves to another address is still the same.
+pub(super) fn other_credentials(hash: &mut Sha256, headers: &HeaderMap) {
+    for name in [COOKIE.as_str(), "x-api-key"] {
+        for value in headers.get_all(name) {
+            frame_some(hash, Some(value.as_bytes()));
+        }
+        frame_some(hash, None);
+    }
 }
 
 /// Each part says its length, so that no two requests are written the same.
@@ -86,6 +105,41 @@ mod tests {
                 body,
             },
         )
+    }
+
+    /// R-I2: one caller, however its scheme is written; another token is another caller.
+    #[test]
+    fn a_scheme_is_written_in_many_ways() {
+        let same = ["Bearer t1", "bearer t1", "BEARER   t1", " Bearer t1 "]
+            .map(|value| credentials(value.as_bytes()));
+        assert!(same.iter().all(|one| *one == same[0]));
+        for other in ["Bearer T1", "Basic t1", "Bearert1", "t1", "Bearer t1 x"] {
+            assert_ne!(credentials(other.as_bytes()), same[0], "{other}");
+        }
+    }
+
+    /// R-I2: without an Authorization header, whoever has another cookie or key is not taken for the same.
+    #[test]
+    fn who_nobody_named_is_told_apart_by_what_there_is() {
+        let hash = |pairs: &[(&'static str, &'static str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.append(*name, HeaderValue::from_static(value));
+            }
+            let mut hash = Sha256::new();
+            other_credentials(&mut hash, &headers);
+            hex(&hash.finalize())
+        };
+        let alice = hash(&[("cookie", "session=alice"), ("host", "a")]);
+        assert_eq!(alice, hash(&[("host", "b"), ("cookie", "session=alice"), ("accept", "*/*")]));
+        for other in [
+            &[("cookie", "session=bob"), ("host", "a")][..],
+            &[("x-api-key", "session=alice"), ("host", "a")],
+            &[("cookie", "session=alice"), ("cookie", "x"), ("host", "a")],
+            &[],
+        ] {
+            assert_ne!(alice, hash(other));
+        }
     }
 
     proptest! {

@@ -148,12 +148,10 @@ async fn ended<RB: Body>(
     answer: Response<Buffered<RB>>,
 ) -> Result<Response<Buffered<RB>>, Lang> {
     let status = answer.status();
-    let by_status = || {
-        // A connection that was taken over was answered, whatever the rules say of its hundred.
-        let switches = status == StatusCode::SWITCHING_PROTOCOLS;
-        if switches { Keep::Store } else { held.keep(status.as_u16()) }
-    };
-    let (keep, why) = word.map_or_else(|| (by_status(), None), |word| (word.keep, word.why));
+    // A connection that was taken over was answered, whatever the rules say of its hundred.
+    let switches = status == StatusCode::SWITCHING_PROTOCOLS;
+    let by_status = if switches { Keep::Store } else { held.keep(status, answer.headers()) };
+    let (keep, why) = word.map_or((by_status, None), |word| (word.keep, word.why));
     let tell = status.is_server_error() || why.is_some();
     let why = why.unwrap_or_else(|| format!("it was answered with status {}", status.as_u16()));
     match keep {

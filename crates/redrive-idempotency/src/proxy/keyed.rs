@@ -136,7 +136,7 @@ impl Shared {
             }
             named
         });
-        let keep = word.unwrap_or_else(|| held.keep(parts.status.as_u16()));
+        let keep = word.unwrap_or_else(|| held.keep(parts.status, &parts.headers));
         if is_endless(&parts.headers) {
             return Ok(Answered { parts, body: Gathered::GoesOn { front: Bytes::new(), rest: body }, keep });
         }

@@ -1,5 +1,5 @@
 //! What one job overrides in its policy, as it is stored with the job: the `overrides` object of 002 §7.2 and beside it
-//! `retry_on`, the causes that are retried as well.
+//! `retry_on`, the causes that are retried as well, and `crash_budget`.
 //!
 //! `{"max_retries":5,"backoff":{"type":"linear","initial_delay_ms":250,"jitter":"none"},"retry_on":["unknown"]}`
 
@@ -54,6 +54,9 @@ pub fn overrides_to_json(wish: &Override) -> Option<String> {
         let causes = wish.retry_on.iter().map(Cause::name).collect::<Vec<_>>();
         json.insert("retry_on".to_owned(), json!(causes));
     }
+    if let Some(crash_budget) = wish.crash_budget {
+        json.insert("crash_budget".to_owned(), json!(crash_budget));
+    }
     Some(Value::Object(json).to_string())
 }
 
@@ -97,9 +100,16 @@ impl JobOverrides {
                 serde_json::from_value(causes).map_err(|error| not_json(error.to_string()))?;
             retry_on = CauseSet::of(&causes);
         }
+        let crash_budget = match fields.remove("crash_budget") {
+            Some(budget) => {
+                Some(serde_json::from_value(budget).map_err(|error| not_json(error.to_string()))?)
+            }
+            None => None,
+        };
         let task = json!({"task_id": "job", "overrides": fields});
         let mut task = TaskRetryOverride::from_json(&task, "overrides")?;
         task.overrides.retry_on = retry_on;
+        task.overrides.crash_budget = crash_budget;
         Ok(JobOverrides(task))
     }
 
@@ -118,6 +128,7 @@ mod tests {
     fn what_is_written_reads_back() {
         let wishes = [
             Override { max_retries: Some(0), ..Override::default() },
+            Override { crash_budget: Some(0), ..Override::default() },
             Override { jitter: Factor::new(0.25).map(Jitter::PlusMinus), ..Override::default() },
             Override {
                 curve: Some(CurveKind::Linear),

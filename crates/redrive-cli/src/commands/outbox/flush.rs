@@ -133,7 +133,8 @@ fn tell(
 fn line(report: &SendReport, at: Timestamp, stage: &Stage<'_>) -> String {
     let lang = stage.settings.lang;
     let call = format!("{} {}", report.method, report.place);
-    let last = report.last.as_deref().unwrap_or("-");
+    // What the far side said may end as a sentence does; ours goes on behind it.
+    let last = report.last.as_deref().unwrap_or("-").trim_end_matches(['.', '。']);
     let status = report.status.map_or_else(|| "-".to_owned(), |status| status.to_string());
     let (key, wait) = match report.result {
         // Something is said of it only when an earlier send has done it.
