@@ -184,8 +184,8 @@ fn hints_name_the_flags_of_the_outbox() {
     std::fs::File::create(&large).unwrap().set_len(70 << 20).unwrap();
     let data = format!("@{}", large.display());
     for (more, code, says) in [
-        (["--data", "1", "ftp://h/"], 2, "redrive outbox add --data"),
-        (["--method", "P OST", "http://h/"], 2, "redrive outbox add --data"),
+        (["--data", "1", "ftp://h/"], 2, "redrive outbox add --method"),
+        (["--method", "P OST", "http://h/"], 2, "redrive outbox add --method"),
         (["--data", &data, "http://h/"], 1, "send its address with --data"),
     ] {
         let ran = place.run("add", &more);

@@ -10,7 +10,7 @@ use redrive_policy::{Catalog, Lang};
 use serde::Serialize;
 
 use crate::key::BadKey;
-use crate::layer::REDRIVE_IDEMPOTENCY;
+use crate::word::REDRIVE_IDEMPOTENCY;
 
 static CATALOG: LazyLock<Option<Catalog>> = LazyLock::new(|| {
     Catalog::load(include_str!("../messages/en.toml"), include_str!("../messages/ja.toml")).ok()
@@ -89,6 +89,10 @@ pub enum Refusal {
     Connect,
     /// It says no host, or more than one.
     Host,
+    /// It names no path.
+    Target,
+    /// It is written in a coding that nobody here reads.
+    Coding,
     /// There is nothing under this reserved path.
     Reserved,
 }
@@ -98,6 +102,8 @@ impl Refusal {
         match self {
             Refusal::Connect => "connect",
             Refusal::Host => "host",
+            Refusal::Target => "target",
+            Refusal::Coding => "coding",
             Refusal::Reserved => "reserved",
         }
     }
@@ -139,8 +145,8 @@ impl Problem {
             Problem::HandlerBroke => StatusCode::INTERNAL_SERVER_ERROR,
             Problem::UpstreamUnreachable | Problem::UpstreamLost(_) => StatusCode::BAD_GATEWAY,
             Problem::UpstreamTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
-            Problem::ProxyRefused(Refusal::Connect) => StatusCode::NOT_IMPLEMENTED,
-            Problem::ProxyRefused(Refusal::Host) => StatusCode::BAD_REQUEST,
+            Problem::ProxyRefused(Refusal::Connect | Refusal::Coding) => StatusCode::NOT_IMPLEMENTED,
+            Problem::ProxyRefused(Refusal::Host | Refusal::Target) => StatusCode::BAD_REQUEST,
             Problem::ProxyRefused(Refusal::Reserved) => StatusCode::NOT_FOUND,
         }
     }
@@ -259,7 +265,8 @@ mod tests {
         for doubt in [Doubt::Unguarded, Doubt::Unknown, Doubt::SafeToRerun] {
             every.extend([Problem::UpstreamLost(doubt), Problem::UpstreamTimeout(doubt)]);
         }
-        every.extend([Refusal::Connect, Refusal::Host, Refusal::Reserved].map(Problem::ProxyRefused));
+        let refusals = [Refusal::Connect, Refusal::Host, Refusal::Target, Refusal::Coding, Refusal::Reserved];
+        every.extend(refusals.map(Problem::ProxyRefused));
         every.push(Problem::UpstreamUnreachable);
         every
     }

@@ -14,6 +14,7 @@ mod keyed;
 mod live;
 mod pass;
 mod patience;
+mod presence;
 mod upstream;
 
 use std::net::SocketAddr;

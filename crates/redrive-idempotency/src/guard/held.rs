@@ -98,6 +98,9 @@ impl Held {
     }
 
     async fn end(mut self, end: End) -> Result<Finish, StoreError> {
+        if !matches!(end, End::Completed(_)) {
+            self.guard.let_go(self.hold);
+        }
         // Not over before it is written: whoever is dropped in between gives up, which changes nothing that was completed.
         let ended = write(&self.guard, &self.asked, self.hold, end).await;
         self.is_over();
