@@ -448,6 +448,7 @@ fn store_kind(trouble: &StoreTrouble) -> &'static str {
         StoreTrouble::NotEncrypted(_) => "not-encrypted",
         StoreTrouble::Unsealable { .. } => "unsealable",
         StoreTrouble::Moved(_) => "moved",
+        StoreTrouble::Moving => "moving",
         StoreTrouble::Arriving(_) => "arriving",
         StoreTrouble::Replaced => "replaced",
         StoreTrouble::NotEmpty(_) => "not-empty",

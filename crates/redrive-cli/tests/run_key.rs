@@ -329,3 +329,42 @@ fn what_makes_no_sense_is_refused() {
     }
     assert!(!place.home.store.exists());
 }
+
+/// R-I3: a reader that goes away does not free the key: the command had begun, and nobody asked for a stop.
+#[test]
+fn whose_reader_goes_away_is_run_once() {
+    let place = Place::sqlite();
+    for _ in 0..3 {
+        // A reader that closes its end after the first line, as `head -n 1` does.
+        let mut command = place.home.command(&place.words("piped"));
+        command.arg("echo effect >> effects; seq 1 200000").stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        let mut reader = std::io::BufReader::with_capacity(16, child.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut reader, &mut line).unwrap();
+        drop(reader);
+        assert_eq!((line.as_str(), child.wait().unwrap().code()), ("1\n", Some(141)));
+    }
+    assert_eq!(place.effects("effects"), 1);
+    place.is_sound();
+}
+
+/// R-I3: what failed, was put back by a person and succeeded is answered as what it is now.
+#[test]
+fn a_failed_run_that_was_mended_is_answered_anew() {
+    let place = Place::sqlite();
+    let script =
+        "echo effect >> effects; test -e mended || { echo 'HTTP 401 unauthorized' >&2; exit 9; }; echo done";
+    assert_eq!(place.run("k", script).code, 9);
+    assert_eq!(place.run("k", script).code, 9);
+    std::fs::write(place.home.folder.path().join("mended"), "").unwrap();
+    let retried = place.redrive("retry job_1 --yes");
+    assert_eq!(retried.code, 0, "{retried}");
+    let soon = place.run("k", script);
+    assert_eq!(soon.code, 75, "{soon}");
+    assert_eq!(place.redrive("work --until-empty").code, 0);
+    let mended = place.run("k", script);
+    assert_eq!((mended.code, mended.stdout.as_str()), (0, "done\n"), "{mended}");
+    assert_eq!(place.effects("effects"), 2, "once by run, once by a person's word");
+    place.is_sound();
+}

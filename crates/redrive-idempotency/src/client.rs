@@ -166,7 +166,8 @@ fn uuid(mut bytes: [u8; 16], version: u8) -> String {
 }
 
 /// Keys that are kept: one for each logical save, by its name, the same from every process that works on the store and after every
-/// crash, until the save is over.
+/// crash, until the save is over. A key that nobody says is over is forgotten when it is as old as events become, unless an item of the
+/// outbox has it.
 ///
 /// ```
 /// use redrive::engine::Engine;
@@ -180,7 +181,7 @@ fn uuid(mut bytes: [u8; 16], version: u8) -> String {
 /// // Sent, lost, the process restarted, sent again:
 /// assert_eq!(SavedKeys::new(&engine).key_of("draft-7").await.unwrap(), first);
 /// // The service has answered, and the next save of that name is another one.
-/// keys.over("draft-7").await.unwrap();
+/// keys.over("draft-7", &first).await.unwrap();
 /// assert_ne!(keys.key_of("draft-7").await.unwrap(), first);
 /// # });
 /// ```
@@ -202,8 +203,9 @@ impl SavedKeys {
         Ok(Key(kept))
     }
 
-    /// The save is over, well or for good: its key is forgotten. Whether there was one.
-    pub async fn over(&self, save: &str) -> Result<bool, KeyError> {
-        Ok(self.engine.store().forget_saved_key(save.to_owned()).await?)
+    /// The save with this key is over, well or for good: its key is forgotten, unless somebody has saved something else under the name
+    /// since. Whether it was there.
+    pub async fn over(&self, save: &str, key: &Key) -> Result<bool, KeyError> {
+        Ok(self.engine.store().forget_saved_key(save.to_owned(), key.0.clone()).await?)
     }
 }

@@ -45,6 +45,8 @@ pub struct Guard(Arc<Inner>);
 
 struct Inner {
     engine: Engine,
+    /// Which guard it is: a proxy and a layer behind it may share a store, and must not take each other's keys for their own.
+    scope: &'static str,
     guarded: Guarded,
     /// Of each route, in the order of the routes.
     rules: Vec<Arc<Rules>>,
@@ -120,9 +122,20 @@ pub enum Entered {
 impl Guard {
     /// A guard of these routes, on the engine's store and by its clock.
     pub fn new(engine: &Engine, guarded: Guarded) -> Guard {
+        Guard::in_scope(engine, guarded, "")
+    }
+
+    /// The guard of a proxy. Its keys are not those of a service behind it that guards itself on the same store; all proxies on one store
+    /// share theirs.
+    pub fn of_proxy(engine: &Engine, guarded: Guarded) -> Guard {
+        Guard::in_scope(engine, guarded, "proxy")
+    }
+
+    fn in_scope(engine: &Engine, guarded: Guarded, scope: &'static str) -> Guard {
         let rules = guarded.routes.iter().map(|route| Arc::new(route.rules.clone())).collect();
         Guard(Arc::new(Inner {
             engine: engine.clone(),
+            scope,
             guarded,
             rules,
             counters: Counters::default(),
@@ -247,13 +260,13 @@ impl Guard {
 
     fn principal(&self, rules: &Rules, headers: &HeaderMap) -> String {
         let name = match &rules.principal {
-            Principal::Everybody => return "everybody".to_owned(),
+            Principal::Everybody => return self.scoped("everybody"),
             Principal::Authorization => AUTHORIZATION.as_str(),
             Principal::Header(name) => name,
         };
         let mut values = headers.get_all(name).iter().peekable();
         if values.peek().is_none() {
-            return "nobody".to_owned();
+            return self.scoped("nobody");
         }
         let mut hash = Sha256::new();
         // Bound to the store, so that hashes of two stores cannot be compared, nor looked up in a table made once for all.
@@ -261,7 +274,11 @@ impl Guard {
         for value in values {
             hash::frame(&mut hash, &hash::credentials(value.as_bytes()));
         }
-        hash::hex(&hash.finalize()[..16])
+        self.scoped(&hash::hex(&hash.finalize()[..16]))
+    }
+
+    fn scoped(&self, principal: &str) -> String {
+        if self.0.scope.is_empty() { principal.to_owned() } else { format!("{}:{principal}", self.0.scope) }
     }
 
     fn bell(&self, principal: &str, key: &str) -> &Notify {

@@ -22,9 +22,9 @@ use tracing::Instrument;
 
 use crate::guard::{Guard, Looked};
 use crate::problem::Problem;
+use crate::word::REDRIVE_IDEMPOTENCY;
 pub use answer::AnswerBody;
 use body::{Buffered, Extent};
-pub use run::REDRIVE_IDEMPOTENCY;
 use run::run;
 
 /// Guards the requests of a service with idempotency keys.

@@ -19,13 +19,15 @@ mod problem;
 #[cfg(feature = "proxy")]
 pub mod proxy;
 mod replay;
+mod word;
 
 pub use extract::{CompleteError, Idem};
 pub use guard::{Asked, Entered, Guard, Held, Looked};
 pub use key::{BadKey, IDEMPOTENCY_KEY, Key};
-pub use layer::{AnswerBody, Answering, BadRoute, IdempotencyLayer, Idempotent, REDRIVE_IDEMPOTENCY};
+pub use layer::{AnswerBody, Answering, BadRoute, IdempotencyLayer, Idempotent};
 pub use problem::{Doubt, Problem, Refusal};
 pub use replay::{IDEMPOTENCY_REPLAYED, kept};
+pub use word::REDRIVE_IDEMPOTENCY;
 
 /// The rules by which requests are guarded.
 pub use redrive_policy::idempotency as rules;

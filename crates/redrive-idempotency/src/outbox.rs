@@ -164,7 +164,7 @@ impl Outbox {
         Outbox { max_sends: max_sends.max(1), ..self }
     }
 
-    /// How long a flush waits for an item whose time has not come.
+    /// How long a flush waits for an item whose time has not come, and in sum for a far side that is still at an earlier send.
     #[must_use]
     pub fn patience(self, patience: Duration) -> Outbox {
         Outbox { patience, ..self }
@@ -204,14 +204,16 @@ impl Outbox {
     /// name; before that, something else under its name is refused.
     pub async fn save(&self, name: &str, call: Call) -> Result<Queued, OutboxError> {
         let keys = SavedKeys::new(&self.engine);
-        let kept = keys.key_of(name).await?;
-        match self.add_item(call.clone().key(kept), Some(name)).await {
-            Err(OutboxError::KeyTaken { item, .. }) if self.is_sent(item).await? => {
-                keys.over(name).await?;
-                let fresh = keys.key_of(name).await?;
-                self.add_item(call.key(fresh), Some(name)).await
+        loop {
+            let key = keys.key_of(name).await?;
+            match self.add_item(call.clone().key(key.clone()), Some(name)).await {
+                // Of several who find it over, one forgets the key, and all go on with the next one. Nobody comes here twice unless
+                // that was used and sent by another in the meantime.
+                Err(OutboxError::KeyTaken { item, .. }) if self.is_sent(item).await? => {
+                    keys.over(name, &key).await?;
+                }
+                added => return added,
             }
-            added => added,
         }
     }
 
@@ -253,8 +255,10 @@ impl Outbox {
         if !self.engine.store().discard_item(self.engine.now(), id.0).await? {
             return Ok(false);
         }
-        if let Some(save) = item.as_ref().and_then(|item| call::save_of(&item.call)) {
-            SavedKeys::new(&self.engine).over(save).await?;
+        if let Some(item) = &item
+            && let Some(save) = call::save_of(&item.call)
+        {
+            self.engine.store().forget_saved_key(save.to_owned(), item.key.clone()).await?;
         }
         Ok(true)
     }

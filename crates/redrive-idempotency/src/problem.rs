@@ -7,9 +7,10 @@ use bytes::Bytes;
 use http::header::{ACCEPT_LANGUAGE, CONTENT_LANGUAGE, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Response, StatusCode};
 use redrive_policy::{Catalog, Lang};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::key::BadKey;
+use crate::word::REDRIVE_IDEMPOTENCY;
 
 static CATALOG: LazyLock<Option<Catalog>> = LazyLock::new(|| {
     Catalog::load(include_str!("../messages/en.toml"), include_str!("../messages/ja.toml")).ok()
@@ -88,6 +89,10 @@ pub enum Refusal {
     Connect,
     /// It says no host, or more than one.
     Host,
+    /// It names no path.
+    Target,
+    /// It is written in a coding that nobody here reads.
+    Coding,
     /// There is nothing under this reserved path.
     Reserved,
 }
@@ -97,6 +102,8 @@ impl Refusal {
         match self {
             Refusal::Connect => "connect",
             Refusal::Host => "host",
+            Refusal::Target => "target",
+            Refusal::Coding => "coding",
             Refusal::Reserved => "reserved",
         }
     }
@@ -138,8 +145,8 @@ impl Problem {
             Problem::HandlerBroke => StatusCode::INTERNAL_SERVER_ERROR,
             Problem::UpstreamUnreachable | Problem::UpstreamLost(_) => StatusCode::BAD_GATEWAY,
             Problem::UpstreamTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
-            Problem::ProxyRefused(Refusal::Connect) => StatusCode::NOT_IMPLEMENTED,
-            Problem::ProxyRefused(Refusal::Host) => StatusCode::BAD_REQUEST,
+            Problem::ProxyRefused(Refusal::Connect | Refusal::Coding) => StatusCode::NOT_IMPLEMENTED,
+            Problem::ProxyRefused(Refusal::Host | Refusal::Target) => StatusCode::BAD_REQUEST,
             Problem::ProxyRefused(Refusal::Reserved) => StatusCode::NOT_FOUND,
         }
     }
@@ -169,14 +176,11 @@ impl Problem {
             Problem::ProxyRefused(refusal) => text(lang, &format!("{code}.{}", refusal.name()), &[]),
             _ => text(lang, &format!("{code}.detail"), &[]),
         };
-        let body = json!({
-            "type": format!("urn:redrive:problem:{code}"),
-            "code": code,
-            "title": title,
-            "status": status.as_u16(),
-            "detail": detail,
-        });
-        let mut response = Response::new(Bytes::from(body.to_string()));
+        let kind = format!("urn:redrive:problem:{code}");
+        let told = Told { kind: &kind, title: &title, status: status.as_u16(), detail: &detail, code };
+        // Texts and numbers always become JSON.
+        let body = serde_json::to_vec(&told).unwrap_or_default();
+        let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -185,8 +189,31 @@ impl Problem {
             let seconds = after.as_millis().div_ceil(1_000).max(1);
             headers.insert(RETRY_AFTER, HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX)));
         }
+        if self.is_in_doubt() {
+            // A guard before this one must not take it for an answer, nor run it again.
+            headers.insert(REDRIVE_IDEMPOTENCY, HeaderValue::from_static("unknown"));
+        }
         response
     }
+
+    fn is_in_doubt(&self) -> bool {
+        match self {
+            Problem::UnknownOutcome | Problem::HandlerBroke => true,
+            Problem::UpstreamLost(doubt) | Problem::UpstreamTimeout(doubt) => *doubt == Doubt::Unknown,
+            _ => false,
+        }
+    }
+}
+
+/// In the order in which the RFC names them.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    code: &'a str,
 }
 
 fn text(lang: Lang, key: &str, values: &[(&str, &dyn std::fmt::Display)]) -> String {
@@ -238,7 +265,8 @@ mod tests {
         for doubt in [Doubt::Unguarded, Doubt::Unknown, Doubt::SafeToRerun] {
             every.extend([Problem::UpstreamLost(doubt), Problem::UpstreamTimeout(doubt)]);
         }
-        every.extend([Refusal::Connect, Refusal::Host, Refusal::Reserved].map(Problem::ProxyRefused));
+        let refusals = [Refusal::Connect, Refusal::Host, Refusal::Target, Refusal::Coding, Refusal::Reserved];
+        every.extend(refusals.map(Problem::ProxyRefused));
         every.push(Problem::UpstreamUnreachable);
         every
     }

@@ -14,6 +14,7 @@ mod keyed;
 mod live;
 mod pass;
 mod patience;
+mod presence;
 mod upstream;
 
 use std::net::SocketAddr;
@@ -168,7 +169,7 @@ impl Proxy {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("redrive.db");
     /// let engine = Engine::open(&path)?;
-    /// let guard = Guard::new(&engine, Guarded::whatever_carries_a_key());
+    /// let guard = Guard::of_proxy(&engine, Guarded::whatever_carries_a_key());
     /// let options = ProxyOptions::new("http://127.0.0.1:3000".parse().unwrap());
     /// let proxy = Proxy::new(guard, options, |notable| println!("{notable:?}")).unwrap();
     /// let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -115,9 +115,12 @@ async fn kept(place: Place) {
     drop((keys, engine));
     let keys = SavedKeys::new(&place.engine().await);
     assert_eq!(keys.key_of("draft-7").await.unwrap(), first, "it survives the process");
-    assert!(keys.over("draft-7").await.unwrap());
-    assert!(!keys.over("draft-7").await.unwrap());
-    assert_ne!(keys.key_of("draft-7").await.unwrap(), first, "the next save is another one");
+    assert!(keys.over("draft-7", &first).await.unwrap());
+    assert!(!keys.over("draft-7", &first).await.unwrap());
+    let second = keys.key_of("draft-7").await.unwrap();
+    assert_ne!(second, first, "the next save is another one");
+    assert!(!keys.over("draft-7", &first).await.unwrap(), "it was over before");
+    assert_eq!(keys.key_of("draft-7").await.unwrap(), second, "who comes late forgets nothing");
 }
 
 /// R-I7: the same save reuses one stored key, whoever asks and whenever, until it is over.

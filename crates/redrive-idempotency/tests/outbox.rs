@@ -114,7 +114,7 @@ async fn permanent(place: Place) {
     assert!(!outbox.discard(ids[0]).await.unwrap(), "what was sent stays");
 }
 
-/// The four answers about a key: one is asked again and does not count, the others fail, told apart by their type.
+/// The answers about a key, told apart by their type: one is asked again and does not count, one says that it is done, the others fail.
 async fn answers_about_keys(place: Place) {
     let engine = place.engine().await;
     let outbox = outbox(&engine).max_sends(1);
@@ -122,15 +122,19 @@ async fn answers_about_keys(place: Place) {
         "in-flight" if times <= 2 => problem("in-flight", 409),
         "in-flight" => created("", 0),
         "mismatch" => problem("mismatch", 409),
+        "response-not-kept" => problem("response-not-kept", 409),
         _ => problem("unknown-outcome", 409),
     });
-    let ids = add(&outbox, &far, &["in-flight", "mismatch", "unknown-outcome"]).await;
+    let ids = add(&outbox, &far, &["in-flight", "mismatch", "unknown-outcome", "response-not-kept"]).await;
     let began = Instant::now();
     let flushed = outbox.flush().await.unwrap();
-    assert_eq!((flushed.sent, flushed.failed), (1, 2));
+    assert_eq!((flushed.sent, flushed.failed), (2, 2));
     assert!(began.elapsed() >= Duration::from_secs(2), "Retry-After was not waited for");
-    assert_eq!(far.bodies(), ["in-flight", "in-flight", "in-flight", "mismatch", "unknown-outcome"]);
+    let asked = ["in-flight", "in-flight", "in-flight", "mismatch", "unknown-outcome", "response-not-kept"];
+    assert_eq!(far.bodies(), asked);
     assert_eq!(standing(&outbox, ids[0]).await, (ItemState::Sent, 1));
+    // An earlier send did it: there is nothing to mend.
+    assert_eq!(standing(&outbox, ids[3]).await, (ItemState::Sent, 1));
     for (id, says) in [(ids[1], "the key is mismatch"), (ids[2], "the key is unknown-outcome")] {
         let item = item(&outbox, id).await;
         assert_eq!((item.state, item.sends, item.last_status), (ItemState::Failed, 1, Some(409)));
@@ -205,6 +209,48 @@ async fn saves(place: Place) {
     assert!(!second.existing && second.key != first.key);
     outbox.flush().await.unwrap();
     assert_eq!((far.bodies(), far.effects()), (vec!["a".to_owned(), "b".to_owned()], 2));
+}
+
+/// Two who find a save over and save the same change go on with one key; what another saved meanwhile is not forgotten.
+async fn changed_at_once(place: Place) {
+    let (here, there) = (place.engine().await, place.engine().await);
+    let outboxes = [outbox(&here), outbox(&there)];
+    let far = Far::there(created);
+    for round in 0..8 {
+        let (name, body) = (format!("draft {round}"), format!("changed {round}"));
+        let first = outboxes[0].save(&name, call(&far, &format!("first {round}"))).await.unwrap();
+        assert_eq!(outboxes[0].flush().await.unwrap().sent, 1);
+        let mut saving = tokio::task::JoinSet::new();
+        for number in 0..16 {
+            let (outbox, name, call) = (outboxes[number % 2].clone(), name.clone(), call(&far, &body));
+            saving.spawn(async move { outbox.save(&name, call).await.unwrap() });
+        }
+        let saved = saving.join_all().await;
+        assert!(saved.iter().all(|other| other.id == saved[0].id && other.key == saved[0].key), "{saved:?}");
+        assert_ne!(saved[0].key, first.key);
+        assert_eq!(outboxes[1].flush().await.unwrap().sent, 1);
+    }
+    assert_eq!(far.effects(), 16);
+}
+
+/// A far side that is never done with an earlier send is waited for as long as a flush does in sum, asked less and less often, and left.
+async fn never_done(place: Place) {
+    let engine = place.engine().await;
+    let far = Far::there(|_, _| problem("in-flight", 409));
+    let outbox = outbox(&engine).max_sends(1).patience(Duration::from_secs(4));
+    let ids = add(&outbox, &far, &["1", "2"]).await;
+    let began = Instant::now();
+    let flushed = tokio::time::timeout(Duration::from_secs(20), outbox.flush()).await.unwrap().unwrap();
+    let took = began.elapsed();
+    assert!((Duration::from_millis(2_500)..Duration::from_secs(9)).contains(&took), "{took:?}");
+    assert!(matches!(flushed.left[0].why, LeftWhy::Underway { .. }), "{flushed:?}");
+    // Pauses of one second and of two; what is left of four is less than the far side wants.
+    assert!((2..=3).contains(&far.bodies().len()), "{:?}", far.bodies());
+    assert_eq!(standing(&outbox, ids[0]).await, (ItemState::Pending, 0), "it uses up no sends");
+    let before = far.bodies().len();
+    let impatient = outbox.clone().patience(Duration::ZERO).flush().await.unwrap();
+    assert!(matches!(impatient.left[0].why, LeftWhy::NotBefore { .. }), "{impatient:?}");
+    assert_eq!(far.bodies().len(), before, "not before its time");
 }
 
 /// Watching sends what comes, and what was not reached when the far side is back; asked to end, it ends.
@@ -392,6 +438,10 @@ on_both_stores! {
     one_at_a_time_from_a_lane = super::many_flush;
     /// R-I7: the same logical save is one item.
     a_save_is_one_item = super::saves;
+    /// R-I7: those who save a change at the same moment save it once.
+    a_changed_save_has_one_key = super::changed_at_once;
+    /// R-I7: a flush ends, whatever the far side says.
+    a_flush_ends_while_the_far_side_is_at_it = super::never_done;
     /// R-I7: items are sent as they come and when the network is back.
     watching_sends_what_comes = super::watching;
 }

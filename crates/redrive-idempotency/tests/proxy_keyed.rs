@@ -87,12 +87,12 @@ async fn a_service_that_stays_away_leaves_the_key_free() {
     assert!(proxy.records().await.is_empty());
 }
 
-/// R-I8: what the rules do not keep is sent again under the policy, the same request with the same key, and no sooner than asked.
+/// R-I8: what says that nothing was done is sent again under the policy, the same request with the same key, and no sooner than asked.
 #[tokio::test]
-async fn what_is_not_kept_is_sent_again_and_retry_after_is_honoured() {
+async fn what_was_not_done_is_sent_again_and_retry_after_is_honoured() {
     let busy = "HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    let broken = "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    let (service, told) = after(vec![broken, busy]).await;
+    let too_many = "HTTP/1.1 429 Slow\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let (service, told) = after(vec![too_many, busy]).await;
     let proxy = Running::before(service.address).await;
     let began = Instant::now();
     let answer = proxy.post("k", "x").await;
@@ -102,6 +102,81 @@ async fn what_is_not_kept_is_sent_again_and_retry_after_is_honoured() {
     assert_eq!(told.len(), 3);
     assert!(told.iter().all(|request| *request == told[0] && request.contains("Idempotency-Key: k\r\n")));
     assert!(is_replay(&proxy.post("k", "x").await));
+}
+
+/// R-I4, R-I8: an answer that leaves open whether something was done passes at once, and the key is free by the rules; the proxy repeats
+/// it on its own only where a route can bear that.
+#[tokio::test]
+async fn an_answer_that_does_not_say_that_nothing_was_done_is_not_sent_again() {
+    let saying = |status: &str| -> &'static str {
+        format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").leak()
+    };
+    for (status, by_itself) in
+        [("500", false), ("502", false), ("504", false), ("408", true), ("429", true), ("503", true)]
+    {
+        let (service, _) = after(vec![saying(status)]).await;
+        let proxy = Running::before(service.address).await;
+        let answer = proxy.post("k", "x").await;
+        let expected =
+            if by_itself { "HTTP/1.1 201 Created".to_owned() } else { format!("HTTP/1.1 {status} X") };
+        assert_eq!((line(&answer), service.count()), (expected.as_str(), 1 + usize::from(by_itself)));
+        assert_eq!(proxy.records().await.len(), usize::from(by_itself), "{status}");
+
+        let (service, _) = after(vec![saying(status)]).await;
+        let proxy = Running::with(service.address, |rules, _| rules.unknown = OnUnknown::SafeToRerun).await;
+        assert_eq!(line(&proxy.post("k", "x").await), "HTTP/1.1 201 Created", "{status}");
+        assert_eq!(service.count(), 2);
+    }
+}
+
+/// R-I6: what stands behind a body reaches the other side under a key, too; a replay says nothing of it.
+#[tokio::test]
+async fn trailers_pass_under_a_key() {
+    let service = Service::start(|mut talk, _| async move {
+        let head = talk.hear("\r\n\r\n").await.to_lowercase();
+        let body = talk.hear("\r\n\r\n").await;
+        let is_whole = head.contains("transfer-encoding: chunked")
+            && head.contains("trailer: x-check")
+            && !head.contains("content-length")
+            && body == "2\r\nab\r\n0\r\nx-check: 7\r\n\r\n";
+        let status = if is_whole { "200 OK" } else { "400 No" };
+        talk.say(format!(
+            "HTTP/1.1 {status}\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\nConnection: close\r\n\r\n"
+        ))
+        .await;
+        talk.say("3\r\nsum\r\n0\r\nX-Sum: 42\r\n\r\n").await;
+    })
+    .await;
+    let proxy = Running::before(service.address).await;
+    let request = "POST /do HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nTE: trailers\r\nConnection: TE, close\r\n\
+                   Transfer-Encoding: chunked\r\nTrailer: X-Check\r\n\r\n2\r\nab\r\n0\r\nX-Check: 7\r\n\r\n";
+    let answer = proxy.ask(request).await;
+    assert_eq!(line(&answer), "HTTP/1.1 200 OK");
+    assert!(
+        answer.contains("Trailer: X-Sum") && answer.ends_with("3\r\nsum\r\n0\r\nx-sum: 42\r\n\r\n"),
+        "{answer}"
+    );
+    let replay = proxy.ask(request).await;
+    assert!(is_replay(&replay) && replay.ends_with("\r\n\r\nsum"), "{replay}");
+    assert!(!replay.to_lowercase().contains("trailer"), "{replay}");
+}
+
+/// R-I3: an answer that the service did not date has one date, the first time and ever after.
+#[tokio::test]
+async fn an_answer_without_a_date_gets_one_before_it_is_kept() {
+    let (service, _) = after(vec![]).await;
+    let proxy = Running::before(service.address).await;
+    let date = |answer: &str| {
+        let dates: Vec<String> =
+            answer.lines().map(str::to_lowercase).filter(|line| line.starts_with("date:")).collect();
+        assert_eq!(dates.len(), 1, "{answer}");
+        dates[0].clone()
+    };
+    let first = date(&proxy.post("k", "x").await);
+    sleep(Duration::from_millis(1_100)).await;
+    let again = proxy.post("k", "x").await;
+    assert!(is_replay(&again), "{again}");
+    assert_eq!(date(&again), first);
 }
 
 /// R-I5: when the tries are over, the answer passes as it is, and the key is free.

@@ -4,12 +4,14 @@
 
 mod behind;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use behind::{PATIENCE, Running, Service, is_problem, line};
+use redrive_idempotency::proxy::Ended;
 use tokio::io::AsyncWriteExt;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// A service that answers with what it was asked.
 async fn echo() -> Service {
@@ -247,6 +249,23 @@ async fn an_absolute_target_becomes_a_path() {
     let told =
         proxy.ask("GET http://user@other:99/p?q HTTP/1.1\r\nHost: lies\r\nConnection: close\r\n\r\n").await;
     assert!(told.contains("GET /p?q HTTP/1.1\r\nHost: other:99\r\n"), "{told}");
+    let told = proxy.ask("GET http://other HTTP/1.1\r\nHost: lies\r\nConnection: close\r\n\r\n").await;
+    assert!(told.contains("GET / HTTP/1.1\r\nHost: other\r\n"), "{told}");
+}
+
+/// R-I6: an answer in a coding that nobody asked for is not passed off as its content.
+#[tokio::test]
+async fn an_answer_in_a_coding_that_nobody_asked_for_is_refused() {
+    let service = Service::saying(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\nConnection: close\r\n\r\n2\r\nxx\r\n0\r\n\r\n",
+    )
+    .await;
+    let proxy = Running::before(service.address).await;
+    is_problem(
+        &proxy.ask("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await,
+        502,
+        "upstream-lost",
+    );
 }
 
 /// R-I6: what one side could read otherwise than the other is refused, and never reaches the service.
@@ -264,6 +283,13 @@ async fn requests_of_two_meanings_are_refused() {
         ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\nabc", "400"),
         ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", "400"),
         ("POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400"),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "501"),
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "501",
+        ),
+        ("POST foo HTTP/1.1\r\nHost: a\r\n\r\n", "400"),
+        ("POST foo:80 HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\n\r\n", "400"),
         ("GET / HTTP/1.1\r\nHost : a\r\n\r\n", "400"),
         ("GET / HTTP/1.1\r\nHost: a\r\nX: a\r\n b\r\n\r\n", "400"),
         ("GET  / HTTP/1.1\r\nHost: a\r\n\r\n", "400"),
@@ -396,4 +422,136 @@ async fn what_is_not_guarded_is_never_sent_twice() {
         }
     });
     is_problem(&answer.await.unwrap(), 502, "upstream-unreachable");
+}
+
+/// A service that says one thing to whoever asks for the stream, then nothing; and "oo" to everybody else. Tells how many listen.
+async fn quiet() -> (Service, Arc<AtomicUsize>) {
+    let listening = Arc::new(AtomicUsize::new(0));
+    let counting = Arc::clone(&listening);
+    let service = Service::start(move |mut talk, _| {
+        let counting = Arc::clone(&counting);
+        async move {
+            let (head, _) = talk.request().await;
+            if head.starts_with("GET /stream") {
+                counting.fetch_add(1, Ordering::SeqCst);
+                if head.starts_with("GET /stream/late") {
+                    sleep(Duration::from_millis(600)).await;
+                }
+                talk.say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n").await;
+                let mut byte = [0];
+                let _ = tokio::io::AsyncReadExt::read(&mut talk.stream, &mut byte).await;
+                counting.fetch_sub(1, Ordering::SeqCst);
+            } else {
+                talk.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\noo").await;
+            }
+        }
+    })
+    .await;
+    (service, listening)
+}
+
+async fn comes_to(count: &AtomicUsize, wanted: usize) {
+    let waiting = async {
+        while count.load(Ordering::SeqCst) != wanted {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.expect("it never comes to that");
+}
+
+/// R-I6: who leaves a stream that says nothing gives its place back, whether it left before or after the stream began.
+#[tokio::test]
+async fn a_client_that_leaves_a_quiet_stream_gives_its_place_back() {
+    let (service, listening) = quiet().await;
+    let proxy = Running::with(service.address, |_, options| options.max_connections = 2).await;
+    let mut leaving = Vec::new();
+    for _ in 0..2 {
+        let mut talk = proxy.talk().await;
+        talk.say("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        talk.hear("data: 1\n\n").await;
+        leaving.push(talk);
+    }
+    assert_eq!(listening.load(Ordering::SeqCst), 2);
+    drop(leaving);
+    comes_to(&listening, 0).await;
+    for _ in 0..2 {
+        let mut talk = proxy.talk().await;
+        talk.say("GET /stream/late HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        comes_to(&listening, 1).await;
+        drop(talk);
+        comes_to(&listening, 0).await;
+    }
+    let told = proxy.ask("GET /few HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    assert!(told.ends_with("\r\n\r\noo"), "{told}");
+}
+
+/// R-I6: a drain waits for nobody who is gone.
+#[tokio::test]
+async fn a_drain_does_not_wait_for_who_is_gone() {
+    let (service, _) = quiet().await;
+    let mut proxy = Running::with(service.address, |_, options| options.drain_for = PATIENCE * 5).await;
+    let mut talk = proxy.talk().await;
+    talk.say("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    talk.hear("data: 1\n\n").await;
+    proxy.shutdown.signal();
+    drop(talk);
+    assert_eq!(timeout(PATIENCE, &mut proxy.serving).await.expect("it waits").unwrap(), Ended::Whole);
+}
+
+/// R-I6: a client that says nothing more after its request, and still listens, gets the whole of its answer.
+#[tokio::test]
+async fn who_has_asked_and_listens_gets_the_whole_answer() {
+    for key in ["", "Idempotency-Key: k\r\n"] {
+        let service = Service::start(|mut talk, _| async move {
+            talk.request().await;
+            sleep(Duration::from_millis(300)).await;
+            talk.say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\none ").await;
+            sleep(Duration::from_millis(2_500)).await;
+            talk.say("two").await;
+        })
+        .await;
+        let proxy = Running::before(service.address).await;
+        let mut talk = proxy.talk().await;
+        talk.say(format!(
+            "POST /do HTTP/1.1\r\nHost: a\r\n{key}Content-Length: 2\r\nConnection: close\r\n\r\nab"
+        ))
+        .await;
+        talk.stream.shutdown().await.unwrap();
+        let told = talk.all().await;
+        assert!(told.contains("one ") && told.contains("two"), "{told}");
+    }
+}
+
+/// R-I6: both sides of a connection that says nothing are asked by the system whether they are there.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn silent_peers_are_asked_for_a_sign_of_life() {
+    let (service, listening) = quiet().await;
+    let proxy = Running::before(service.address).await;
+    let mut talk = proxy.talk().await;
+    talk.say("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    talk.hear("data: 1\n\n").await;
+    assert_eq!(listening.load(Ordering::SeqCst), 1);
+    let ours = talk.stream.local_addr().unwrap().port();
+    let has_timer = |line: &str, local: Option<u16>, remote: u16| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let port = |place: usize| {
+            fields.get(place)?.split(':').nth(1).and_then(|port| u16::from_str_radix(port, 16).ok())
+        };
+        port(2) == Some(remote)
+            && local.is_none_or(|local| port(1) == Some(local))
+            && fields.get(5).is_some_and(|timer| timer.starts_with("02:"))
+    };
+    let waiting = async {
+        loop {
+            let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+            let client = table.lines().any(|line| has_timer(line, Some(proxy.address.port()), ours));
+            let upstream = table.lines().any(|line| has_timer(line, None, service.address.port()));
+            if client && upstream {
+                return;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(Duration::from_secs(5), waiting).await.expect("nobody asks");
 }

@@ -151,7 +151,7 @@ pub enum Trouble {
     #[error("{0} is not empty")]
     NotEmpty(String),
     /// Work did not end in time.
-    #[error("{leases} jobs were still running after {seconds} s")]
+    #[error("jobs and requests with a key that were still running after {seconds} s: {leases}")]
     StillRunning {
         /// How many.
         leases: u64,

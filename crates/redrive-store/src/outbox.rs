@@ -178,14 +178,16 @@ pub trait Outbox: Send + Sync {
     /// One item.
     fn item(&self, item: i64) -> Answer<'_, Option<OutboxItem>>;
 
-    /// Forgets items that were sent before a time, no more than `limit`. Answers how many.
+    /// Forgets items that were sent before a time, and keys of logical saves that were made before it and that no item has: no more
+    /// than `limit` together. Answers how many.
     fn sweep_items(&self, sent_before: Timestamp, limit: u32) -> Answer<'_, u64>;
 
     /// The key of a logical save: the one that was kept under this name, else this one, which is kept from now on.
     fn saved_key(&self, now: Timestamp, name: String, fresh: String) -> Answer<'_, String>;
 
-    /// Forgets the key of a logical save: the next one of that name is another. Whether there was one.
-    fn forget_saved_key(&self, name: String) -> Answer<'_, bool>;
+    /// Forgets the key of a logical save, if it is still this one: the next one of that name is another. Whether it was. Of two who find a
+    /// save over, one forgets its key, and the other does not forget what was saved since.
+    fn forget_saved_key(&self, name: String, key: String) -> Answer<'_, bool>;
 }
 
 /// What is sent next.

@@ -57,7 +57,7 @@ fn tell_existing(queued: &Queued, stage: &mut Stage<'_>) {
 
 fn call(args: OutboxAddArgs, stage: &mut Stage<'_>) -> Result<Call, Trouble> {
     let mut headers: Vec<_> = args.header.into_iter().map(|header| (header.name, header.value)).collect();
-    let body = args.data.as_deref().map(|data| read_body(data, stage)).transpose()?;
+    let body = args.data.as_deref().map(|data| read_body(data, stage)).transpose().map_err(in_its_words)?;
     let is_json = |body: &Vec<u8>| serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
     let says_type = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     if !says_type && body.as_ref().is_some_and(is_json) {
@@ -72,6 +72,14 @@ fn call(args: OutboxAddArgs, stage: &mut Stage<'_>) -> Result<Call, Trouble> {
         Some(lane) => call.lane(lane),
         None => call,
     })
+}
+
+/// What is too large for a job is too large for a call, and other advice helps.
+fn in_its_words(trouble: Trouble) -> Trouble {
+    match trouble {
+        Trouble::TooLarge { most } => Trouble::Outbox(OutboxTrouble::TooLarge { most }),
+        other => other,
+    }
 }
 
 fn list(args: &OutboxListArgs, stage: &mut Stage<'_>) -> Result<OutboxView, Trouble> {

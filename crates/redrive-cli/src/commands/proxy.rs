@@ -35,7 +35,7 @@ pub(super) fn run(args: &ProxyArgs, stage: &mut Stage<'_>) -> Result<Exit, Troub
         Addresses { listen: listen.unwrap_or_else(|| DEFAULT_LISTEN.to_owned()), admin: args.admin.clone() };
     let opened = opened::to_write(stage)?;
     let engine = opened.engine(&config, stage)?;
-    let guard = Guard::new(&engine, guarded);
+    let guard = Guard::of_proxy(&engine, guarded);
     let ended = opened.runtime.block_on(proxy(guard, options, &addresses, &what, stage));
     let closed = opened.wait(opened.store.close());
     let exit = ended?;

@@ -94,6 +94,8 @@ impl Fate {
                 }
                 None => Fate::GiveUp("the command did not begin, or redrive failed"),
             },
+            // Nobody asked for a stop: whoever read its output went away, and what it had done by then is done.
+            Some(End::Cancelled { exit_code: Some(code) }) if *code == i32::from(UNREAD) => Fate::Complete,
             Some(End::Cancelled { .. }) => Fate::Release,
             _ if signal.is_some() => Fate::Release,
             _ => Fate::GiveUp("another worker took it over"),
@@ -224,6 +226,11 @@ impl Known<'_> {
             stage.talk.error(&text(stage.settings.lang, "run.key.no-answer", &[("key", &self.key)]));
             return Ok(Exit::Command(OUR_FAULT));
         };
+        if answer.code != 0
+            && let Some(exit) = self.mended(stage)?
+        {
+            return Ok(exit);
+        }
         if written_again(&answer.stdout.kept, &answer.stderr.kept, stage)? == Reader::Gone {
             return Ok(Exit::Command(UNREAD));
         }
@@ -238,6 +245,34 @@ impl Known<'_> {
             }
         }
         Ok(Exit::Command(answer.code))
+    }
+
+    /// What failed may have been put back since, and then its job knows better: it succeeded, or is on its way.
+    fn mended(&self, stage: &mut Stage<'_>) -> Result<Option<Exit>, Trouble> {
+        let Some(job) = self.record()?.map(|record| job_of(&record, self.opened)).transpose()?.flatten()
+        else {
+            return Ok(None);
+        };
+        match job.state {
+            JobState::Dead(_) => Ok(None),
+            JobState::Ready { .. } | JobState::Leased { .. } => self.waiting(&job, stage).map(Some),
+            JobState::Ended => {
+                let story = self.opened.story(&job)?;
+                match story.iter().rev().find(|event| event.status == EventStatus::Success) {
+                    Some(last) if last.event_type == "attempt_succeeded" => {
+                        self.left_by_the_job(&job, last, stage).map(Some)
+                    }
+                    _ => Ok(None),
+                }
+            }
+        }
+    }
+
+    fn waiting(&self, job: &JobRecord, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+        let lang = stage.settings.lang;
+        stage.talk.error(&text(lang, "run.key.waiting", &[("key", &self.key), ("job", &job.id)]));
+        stage.talk.hint(&text(lang, "run.key.waiting-hint", &[("job", &job.id)]));
+        Ok(Exit::Command(COME_LATER))
     }
 
     fn in_flight(&self, since: Timestamp, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
@@ -291,9 +326,7 @@ impl Known<'_> {
         match job.state {
             JobState::Ready { .. } | JobState::Leased { .. } => {
                 counts.in_flight = 1;
-                stage.talk.error(&text(lang, "run.key.waiting", &[("key", &self.key), ("job", &job.id)]));
-                stage.talk.hint(&text(lang, "run.key.waiting-hint", &[("job", &job.id)]));
-                Ok(Exit::Command(COME_LATER))
+                self.waiting(&job, stage)
             }
             JobState::Dead(_) | JobState::Ended => {
                 let story = self.opened.story(&job)?;

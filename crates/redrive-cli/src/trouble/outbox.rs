@@ -5,7 +5,7 @@ use redrive_idempotency::client::{KeyError, MAX_KEY_BYTES};
 use redrive_idempotency::outbox::{ItemId, OutboxError};
 use redrive_policy::Lang;
 
-use super::Trouble;
+use super::{Trouble, call_in_words};
 use crate::exit::Exit;
 use crate::text::{say, text};
 
@@ -22,6 +22,10 @@ pub(crate) enum OutboxTrouble {
     KeyTaken { item: ItemId, key: String },
     /// A key that cannot be sent.
     BadKey,
+    /// A call that nobody can make.
+    BadCall(BadCall),
+    /// A call that is larger than is kept.
+    TooLarge { most: usize },
     /// The system gives no random numbers.
     NoChance(String),
     /// What this build does not know.
@@ -34,6 +38,7 @@ impl From<OutboxError> for Trouble {
             OutboxError::Store(error) | OutboxError::Key(KeyError::Store(error)) => error.into(),
             OutboxError::Engine(error) => error.into(),
             OutboxError::Call(error) => Trouble::Outbox(OutboxTrouble::Call(error)),
+            OutboxError::Call(error) => Trouble::Outbox(OutboxTrouble::BadCall(error)),
             OutboxError::Key(KeyError::BadKey) => Trouble::Outbox(OutboxTrouble::BadKey),
             OutboxError::Key(KeyError::NoChance(error)) => {
                 Trouble::Outbox(OutboxTrouble::NoChance(error.to_string()))
@@ -52,6 +57,11 @@ impl OutboxTrouble {
             OutboxTrouble::KeyTaken { .. } | OutboxTrouble::NoChance(_) | OutboxTrouble::Other(_) => {
                 Exit::Failed
             }
+            OutboxTrouble::BadKey | OutboxTrouble::BadCall(_) => Exit::Usage,
+            OutboxTrouble::KeyTaken { .. }
+            | OutboxTrouble::TooLarge { .. }
+            | OutboxTrouble::NoChance(_)
+            | OutboxTrouble::Other(_) => Exit::Failed,
         }
     }
 
@@ -63,6 +73,8 @@ impl OutboxTrouble {
             OutboxTrouble::NothingFailed { store } => text(lang, &key, &[("store", store)]),
             OutboxTrouble::KeyTaken { item, key: taken } => text(lang, &key, &[("id", item), ("key", taken)]),
             OutboxTrouble::BadKey => text(lang, &key, &[("most", &MAX_KEY_BYTES)]),
+            OutboxTrouble::BadCall(error) => call_in_words(error, lang),
+            OutboxTrouble::TooLarge { most } => text(lang, &key, &[("most", most)]),
             OutboxTrouble::NoChance(why) | OutboxTrouble::Other(why) => text(lang, &key, &[("why", why)]),
         }
     }
@@ -73,6 +85,10 @@ impl OutboxTrouble {
             OutboxTrouble::Call(_) | OutboxTrouble::NoItem { .. } | OutboxTrouble::NothingFailed { .. } => {
                 Some(say(lang, &key))
             }
+            OutboxTrouble::NoItem { .. }
+            | OutboxTrouble::NothingFailed { .. }
+            | OutboxTrouble::BadCall(_)
+            | OutboxTrouble::TooLarge { .. } => Some(say(lang, &key)),
             OutboxTrouble::KeyTaken { item, .. } => Some(text(lang, &key, &[("id", item)])),
             OutboxTrouble::BadKey | OutboxTrouble::NoChance(_) | OutboxTrouble::Other(_) => None,
         }
@@ -85,6 +101,8 @@ impl OutboxTrouble {
             OutboxTrouble::NothingFailed { .. } => "nothing-failed",
             OutboxTrouble::KeyTaken { .. } => "key-taken",
             OutboxTrouble::BadKey => "bad-key",
+            OutboxTrouble::BadCall(_) => "bad-call",
+            OutboxTrouble::TooLarge { .. } => "too-large",
             OutboxTrouble::NoChance(_) => "no-chance",
             OutboxTrouble::Other(_) => "other",
         }

@@ -259,6 +259,7 @@ impl FlushedView {
             LeftWhy::NotBefore { at } => {
                 text(lang, "outbox.left.not-before", &[of, ("wait", &rough(at.since(self.now)))])
             }
+            LeftWhy::Underway { .. } => text(lang, "outbox.left.underway", &[of]),
             LeftWhy::HeldByAnother => text(lang, "outbox.left.held", &[of]),
             LeftWhy::Stopped => text(lang, "outbox.left.stopped", &[of]),
         }

@@ -108,7 +108,7 @@ impl Guard {
         }
     }
 
-    fn longest_keep(&self) -> Duration {
+    pub(super) fn longest_keep(&self) -> Duration {
         let kept = self.0.rules.iter().map(|rules| rules.keep_for);
         kept.max().unwrap_or(redrive_policy::idempotency::DEFAULT_KEEP_FOR)
     }

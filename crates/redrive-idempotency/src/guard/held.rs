@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, StatusCode};
 use redrive_policy::idempotency::{Keep, Rules};
 use redrive_store::{Finish, KeyHold, StoreError, StoredResponse, Timestamp};
 
@@ -55,9 +57,12 @@ impl Held {
         self.asked.rules()
     }
 
-    /// What becomes of the key for an answer with this status.
-    pub fn keep(&self, status: u16) -> Keep {
-        self.asked.rules.outcomes.of(status)
+    /// What becomes of the key for an answer with this status and these headers. A refusal that says when to come again is none for good,
+    /// whatever its status: services answer 409 or 423 so while they are busy.
+    pub fn keep(&self, status: StatusCode, headers: &HeaderMap) -> Keep {
+        let keep = self.asked.rules.outcomes.of(status.as_u16());
+        let passing = status.is_client_error() && headers.contains_key(RETRY_AFTER);
+        if keep == Keep::Store && passing { Keep::Release } else { keep }
     }
 
     /// It was answered: this is what is replayed from now on.
@@ -93,6 +98,9 @@ impl Held {
     }
 
     async fn end(mut self, end: End) -> Result<Finish, StoreError> {
+        if !matches!(end, End::Completed(_)) {
+            self.guard.let_go(self.hold);
+        }
         // Not over before it is written: whoever is dropped in between gives up, which changes nothing that was completed.
         let ended = write(&self.guard, &self.asked, self.hold, end).await;
         self.is_over();

@@ -30,6 +30,8 @@ struct State {
 struct Renewal {
     due: Instant,
     hold_for: Duration,
+    /// Its holder is saying that it holds it no more: a renewal would say otherwise.
+    ending: bool,
 }
 
 /// A third of the time a holder may be silent: two renewals may be lost.
@@ -44,13 +46,20 @@ impl Guard {
 
     pub(super) fn renew(&self, hold: KeyHold, hold_for: Duration) {
         let mut state = self.renewals();
-        state.held.insert(hold, Renewal { due: next_due(hold_for), hold_for });
+        state.held.insert(hold, Renewal { due: next_due(hold_for), hold_for, ending: false });
         if state.running {
             return;
         }
         state.running = true;
         drop(state);
         tokio::spawn(self.clone().keep_renewing());
+    }
+
+    /// It is still being ended, but not renewed any more.
+    pub(super) fn let_go(&self, hold: KeyHold) {
+        if let Some(renewal) = self.renewals().held.get_mut(&hold) {
+            renewal.ending = true;
+        }
     }
 
     pub(super) fn no_longer_renew(&self, hold: KeyHold) {
@@ -79,7 +88,7 @@ impl Guard {
             let now = Instant::now();
             let due: Vec<(KeyHold, Duration)> = {
                 let state = self.renewals();
-                let due = state.held.iter().filter(|(_, renewal)| renewal.due <= now);
+                let due = state.held.iter().filter(|(_, renewal)| renewal.due <= now && !renewal.ending);
                 due.map(|(hold, renewal)| (*hold, renewal.hold_for)).collect()
             };
             for some in due.chunks(AT_ONCE) {
@@ -92,9 +101,21 @@ impl Guard {
         }
     }
 
+    fn was_let_go(&self, hold: KeyHold) -> bool {
+        self.renewals().held.get(&hold).is_none_or(|renewal| renewal.ending)
+    }
+
     async fn renew_one(self, hold: KeyHold, hold_for: Duration) {
         let engine = &self.0.engine;
         let renewed = engine.store().renew_key(engine.now(), hold, hold_for).await;
+        if matches!(renewed, Ok(Finish::Done)) && self.was_let_go(hold) {
+            // Given up while we renewed it, so that it may be held again and nobody is there. What was completed stays so.
+            let (why, keep_for) = ("its holder was gone when it was renewed".to_owned(), self.longest_keep());
+            if let Err(error) = engine.store().give_up_key(engine.now(), hold, why, keep_for).await {
+                tracing::warn!(%error, record = hold.record, "an idempotency key could not be given up; its lease will run out");
+            }
+            return;
+        }
         let mut state = self.renewals();
         match renewed {
             Ok(Finish::Done) => {

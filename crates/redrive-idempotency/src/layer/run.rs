@@ -8,7 +8,6 @@ use std::pin::pin;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
@@ -23,9 +22,7 @@ use crate::extract::{Idem, Standing, Word};
 use crate::guard::{Asked, Entered, Guard, Held};
 use crate::problem::Problem;
 use crate::replay::{dated, kept};
-
-/// By which a service says itself what becomes of the key: `store`, `release` or `unknown`. Taken off before the client sees it.
-pub const REDRIVE_IDEMPOTENCY: HeaderName = HeaderName::from_static("redrive-idempotency");
+use crate::word;
 
 type Answered<RB, E> = Result<Response<AnswerBody<RB>>, E>;
 
@@ -104,7 +101,7 @@ fn broken<RB>(lang: Lang) -> Response<AnswerBody<RB>> {
 /// The service answered.
 async fn answered<RB: Body>(held: Held, idem: &Idem, answer: Response<RB>) -> Response<AnswerBody<RB>> {
     let mut answer = answer.map(Buffered::new);
-    let by_header = answer.headers_mut().remove(REDRIVE_IDEMPOTENCY);
+    let by_header = word::taken(answer.headers_mut());
     let answer = match idem.standing().await {
         Standing::Committed(recorded) => committed(held, recorded, answer).await,
         Standing::RolledBack(recorded) if is_same(&recorded, &mut answer).await => {
@@ -117,7 +114,7 @@ async fn answered<RB: Body>(held: Held, idem: &Idem, answer: Response<RB>) -> Re
             return broken(lang);
         }
         Standing::Open | Standing::RolledBack(_) => {
-            let word = idem.word().or_else(|| word_of(by_header.as_ref()?));
+            let word = idem.word().or_else(|| by_header.map(|keep| Word { keep, why: None }));
             ended(held, word, answer).await
         }
         Standing::Unclear => {
@@ -129,18 +126,6 @@ async fn answered<RB: Body>(held: Held, idem: &Idem, answer: Response<RB>) -> Re
     answer.map_or_else(broken, |answer| answer.map(AnswerBody::from))
 }
 
-fn word_of(header: &HeaderValue) -> Option<Word> {
-    let named = header.to_str().ok()?.trim().to_ascii_lowercase();
-    let keep = Keep::named(&named);
-    if keep.is_none() {
-        tracing::warn!(
-            word = named,
-            "a service says in Redrive-Idempotency what nobody knows; its status counts"
-        );
-    }
-    Some(Word { keep: keep?, why: None })
-}
-
 /// What becomes of the key is said by the service, or else by the status. An answer that broke off is told by the caller's language.
 async fn ended<RB: Body>(
     held: Held,
@@ -148,12 +133,10 @@ async fn ended<RB: Body>(
     answer: Response<Buffered<RB>>,
 ) -> Result<Response<Buffered<RB>>, Lang> {
     let status = answer.status();
-    let by_status = || {
-        // A connection that was taken over was answered, whatever the rules say of its hundred.
-        let switches = status == StatusCode::SWITCHING_PROTOCOLS;
-        if switches { Keep::Store } else { held.keep(status.as_u16()) }
-    };
-    let (keep, why) = word.map_or_else(|| (by_status(), None), |word| (word.keep, word.why));
+    // A connection that was taken over was answered, whatever the rules say of its hundred.
+    let switches = status == StatusCode::SWITCHING_PROTOCOLS;
+    let by_status = if switches { Keep::Store } else { held.keep(status, answer.headers()) };
+    let (keep, why) = word.map_or((by_status, None), |word| (word.keep, word.why));
     let tell = status.is_server_error() || why.is_some();
     let why = why.unwrap_or_else(|| format!("it was answered with status {}", status.as_u16()));
     match keep {
@@ -178,8 +161,11 @@ async fn stored<RB: Body>(
     let lang = held.asked().lang();
     dated(answer.headers_mut(), held.now());
     let limit = held.rules().max_response.min(MAX_RESPONSE_BYTES);
-    let extent =
-        if is_endless(&answer) { Some(Extent::Larger) } else { caught(answer.body_mut().fill(limit)).await };
+    let extent = if word::is_endless(answer.status(), answer.headers()) {
+        Some(Extent::Larger)
+    } else {
+        caught(answer.body_mut().fill(limit)).await
+    };
     let body = match extent {
         Some(Extent::Whole) => Some(answer.body().front.to_vec()),
         Some(Extent::Larger) => None,
@@ -191,12 +177,6 @@ async fn stored<RB: Body>(
     let response = kept(held.rules(), answer.status(), answer.headers(), body);
     drop(held.complete(response).await);
     Ok(answer)
-}
-
-fn is_endless<RB>(answer: &Response<RB>) -> bool {
-    let content_type = answer.headers().get(CONTENT_TYPE).map(|value| value.as_bytes().to_ascii_lowercase());
-    answer.status() == StatusCode::SWITCHING_PROTOCOLS
-        || content_type.is_some_and(|value| value.starts_with(b"text/event-stream"))
 }
 
 /// The handler completed its request in its own transaction, so that answer is the one for everybody, this caller included. What else was

@@ -13,7 +13,7 @@ use serde_json::Value;
 /// What redrive's layer and proxy call their problems.
 const OURS: &str = "urn:redrive:problem:idempotency-";
 
-/// How long one waits for a call that is under way when nobody says.
+/// How long one waits at least for a call that is under way.
 const UNDERWAY: Duration = Duration::from_secs(1);
 
 /// The longest that a word about the end is.
@@ -59,6 +59,8 @@ pub(super) fn read(executed: &Executed, sends: u32, policy: &Policy, engine: &En
     let problem = Problem::read(evidence);
     let meaning = match problem.as_ref().and_then(Problem::ours) {
         Some("in-flight") => Meaning::Underway(evidence.retry_after.unwrap_or(UNDERWAY).max(UNDERWAY)),
+        // It was done by an earlier send, and only what was answered then is not known any more.
+        Some("response-not-kept") => Meaning::Done,
         // Whatever else the status may mean: the same key will get the same answer until a person has looked.
         Some("mismatch" | "unknown-outcome") => Meaning::Failed,
         _ => judged(evidence, sends, policy, engine),

@@ -48,6 +48,11 @@ pub enum LeftWhy {
         /// When.
         at: Timestamp,
     },
+    /// Its far side is still at an earlier send of its first item, and was waited for long enough.
+    Underway {
+        /// Not asked again before this time.
+        at: Timestamp,
+    },
     /// Somebody else is sending from it.
     HeldByAnother,
     /// We were asked to end.
@@ -76,7 +81,8 @@ impl Flushed {
 pub(super) type LaneEnded = (String, Result<LaneRun, OutboxError>);
 
 impl Outbox {
-    /// Sends what is pending, as far as it goes now. A lane whose far side is not reached is left for the next flush.
+    /// Sends what is pending, as far as it goes now. A lane whose far side is not reached, or does not come to an end with what it was
+    /// sent, is left for the next flush.
     pub async fn flush(&self) -> Result<Flushed, OutboxError> {
         self.flush_until(&Shutdown::new()).await
     }

@@ -16,6 +16,9 @@ use super::{ItemId, Outbox, OutboxError, call_of};
 /// How often it is asked for a lane that somebody else has.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 
+/// The longest pause between two questions about a send that is under way, unless the far side wants a longer one.
+const ASK_AT_LEAST: Duration = Duration::from_secs(15);
+
 /// One send of an item, as observers see it. It holds no secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -76,6 +79,36 @@ pub(super) struct LaneRun {
     pub(super) failed: u64,
     /// Why something is left in it, if something is.
     pub(super) left: Option<LeftWhy>,
+    underway: Underway,
+}
+
+impl LaneRun {
+    /// Nothing was sent, for this reason.
+    pub(super) fn left(why: LeftWhy) -> LaneRun {
+        LaneRun { left: Some(why), ..LaneRun::default() }
+    }
+}
+
+/// What waiting for a far side that is still at an earlier send has come to. Such an answer uses up no send, so this has an end of its own.
+#[derive(Debug, Default)]
+struct Underway {
+    /// Asking and pausing, in sum over the lane.
+    waited: Duration,
+    /// The last pause; the next one is twice as long.
+    pause: Duration,
+}
+
+impl Underway {
+    /// The pause before the far side is asked again, which took so long to answer and wants to be left alone for so long; and whether
+    /// that is within the patience.
+    fn pause(&mut self, took: Duration, wanted: Duration, patience: Duration) -> (Duration, bool) {
+        self.waited += took;
+        let left = patience.saturating_sub(self.waited);
+        let pause = wanted.max((self.pause * 2).min(ASK_AT_LEAST).min(left));
+        self.pause = pause;
+        self.waited += pause;
+        (pause, pause <= left)
+    }
 }
 
 /// How one step ended.
@@ -172,12 +205,12 @@ async fn step(
         let words =
             format!("sent {} times, and the last sender ended before there was an answer", next.sends);
         let answer = Answer { meaning: Meaning::Failed, status: None, words: Some(words) };
-        return end(outbox, held, &next, answer, Duration::ZERO, run).await;
+        return end(outbox, held, &next, (answer, Duration::ZERO), patience, run).await;
     }
     match store.begin_send(engine.now(), lane.to_owned(), held.holder).await? {
         NextSend::Item(item) => {
-            let (answer, took) = send_one(outbox, &item, shutdown).await;
-            end(outbox, held, &item, answer, took, run).await
+            let answered = send_one(outbox, &item, shutdown).await;
+            end(outbox, held, &item, answered, patience, run).await
         }
         NextSend::NotBefore(at) if at > engine.now().after(patience) => {
             Ok(Step::Stop(LeftWhy::NotBefore { at }))
@@ -227,19 +260,22 @@ async fn end(
     outbox: &Outbox,
     held: &Held,
     item: &OutboxItem,
-    answer: Answer,
-    took: Duration,
+    (answer, took): (Answer, Duration),
+    patience: Duration,
     run: &mut LaneRun,
 ) -> Result<Step, OutboxError> {
     let now = outbox.engine.now();
+    let mut given_up = None;
     let (end, result) = match answer.meaning {
         Meaning::Done => (SendEnd::Sent, SendResult::Sent),
         Meaning::Again(delay) => {
             let not_before = now.after(delay);
             (SendEnd::Again(not_before), SendResult::Again { not_before })
         }
-        Meaning::Underway(delay) => {
-            let not_before = now.after(delay);
+        Meaning::Underway(wanted) => {
+            let (pause, within) = run.underway.pause(took, wanted, patience);
+            let not_before = now.after(pause);
+            given_up = (!within).then_some(LeftWhy::Underway { at: not_before });
             (SendEnd::NeverLeft(not_before), SendResult::Underway { not_before })
         }
         Meaning::NotReached => (SendEnd::NeverLeft(now), SendResult::NotReached),
@@ -268,6 +304,10 @@ async fn end(
     if let Some(observer) = &outbox.observer {
         observer(&report);
     }
+    if matches!(result, SendResult::Sent | SendResult::Failed) {
+        // The next one is asked about soon at first.
+        run.underway.pause = Duration::ZERO;
+    }
     match result {
         SendResult::Sent => run.sent += 1,
         SendResult::Failed => run.failed += 1,
@@ -276,5 +316,5 @@ async fn end(
         }
         SendResult::Again { .. } | SendResult::Underway { .. } | SendResult::LetGo => {}
     }
-    Ok(Step::Next)
+    Ok(given_up.map_or(Step::Next, Step::Stop))
 }

@@ -14,30 +14,30 @@ use super::{Outbox, OutboxError};
 /// How often it is looked for something new: at first, and when nothing has come for a while.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
 
-/// How soon a far side that was not reached is tried again: at first, and when it was not for a while.
+/// How soon a far side that was not reached, or is still at an earlier send, is tried again: at first, and after a while.
 const TRY_AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
 
 /// A lane from which nothing is sent for a while.
 struct Rest {
     until: Instant,
-    /// How long, if it is for the network.
-    network: Option<Duration>,
+    /// How long, if it is for the far side: that it is reached, or comes to an end.
+    far_side: Option<Duration>,
 }
 
 impl Rest {
     fn of(why: &LeftWhy, before: Option<&Rest>, outbox: &Outbox) -> Rest {
         let (shortest, longest) = TRY_AGAIN;
-        let (wait, network) = match why {
-            LeftWhy::NotReached { .. } => {
-                let before = before.and_then(|rest| rest.network);
-                let wait = before.map_or(shortest, |before| (before * 2).min(longest));
-                (wait, Some(wait))
-            }
+        let again =
+            || before.and_then(|rest| rest.far_side).map_or(shortest, |before| (before * 2).min(longest));
+        let (wait, far_side) = match why {
+            LeftWhy::NotReached { .. } | LeftWhy::Underway { .. } => (again(), Some(again())),
             // A person may change their mind about it in the meantime.
-            LeftWhy::NotBefore { at } => (at.since(outbox.engine.now()).min(shortest), None),
+            LeftWhy::NotBefore { at } => {
+                (at.since(outbox.engine.now()).min(shortest), before.and_then(|rest| rest.far_side))
+            }
             LeftWhy::HeldByAnother | LeftWhy::Stopped => (shortest, None),
         };
-        Rest { until: Instant::now() + wait, network }
+        Rest { until: Instant::now() + wait, far_side }
     }
 }
 
@@ -115,13 +115,13 @@ impl Watch<'_> {
         let run = match run {
             Err(OutboxError::Store(error)) if error.may_pass() => {
                 tracing::warn!(%error, lane, "the store does not answer; trying again");
-                LaneRun { left: Some(LeftWhy::Stopped), ..LaneRun::default() }
+                LaneRun::left(LeftWhy::Stopped)
             }
             run => run?,
         };
         // Only how it stands in the end is told.
         self.flushed.left.retain(|left| left.lane != lane);
-        // Something went through: the network was there.
+        // Something went through: the far side was there.
         let before = self.resting.remove(&lane).filter(|_| run.sent == 0);
         if let Some(why) = &run.left {
             self.resting.insert(lane.clone(), Rest::of(why, before.as_ref(), self.outbox));

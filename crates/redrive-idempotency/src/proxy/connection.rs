@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use super::admin::{Door, RESERVED};
 use super::patience::Patient;
-use super::{Answer, MAX_HEAD_BYTES, MAX_HEADERS, Shared, hops};
+use super::{Answer, MAX_HEAD_BYTES, MAX_HEADERS, Shared, hops, presence};
 use crate::guard::Looked;
 use crate::problem::{Problem, Refusal, language};
 
@@ -30,16 +30,20 @@ pub(super) const ADMIN_CONNECTIONS: usize = 32;
 const LAST_CALL: Duration = Duration::from_millis(500);
 
 pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, door: Door, shutdown: Shutdown) {
-    if let Err(error) = stream.set_nodelay(true) {
+    if let Err(error) = presence::prepared(&stream) {
         tracing::debug!(%error, "a client went away before it was let in");
         return;
     }
     let patience = shared.options.client_timeout;
     let begun = AtomicBool::new(false);
+    let (line, client) = presence::line(stream);
     let service = service_fn(|request| {
         begun.store(true, Ordering::Relaxed);
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(answer(shared, door, request).await) }
+        let (shared, client) = (Arc::clone(&shared), client.clone());
+        async move {
+            let answer = answer(shared, door, request).await;
+            Ok::<_, Infallible>(answer.map(|body| client.hears(body)))
+        }
     });
     let connection = Builder::new()
         .timer(TokioTimer::new())
@@ -47,9 +51,9 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, door: Door, sh
         .max_headers(MAX_HEADERS)
         .max_header_size(MAX_HEAD_BYTES)
         .preserve_header_case(true)
-        // Half a connection still wants its answer: `printf … | nc` is a client, too.
+        // Half a connection still wants its answer: `printf … | nc` is a client, too. Who is gone is found out by looking.
         .half_close(true)
-        .serve_connection(TokioIo::new(Patient::new(stream, patience)), service)
+        .serve_connection(TokioIo::new(Patient::new(line, patience)), service)
         .with_upgrades();
     let mut connection = pin!(connection);
     let ended = tokio::select! {
@@ -89,6 +93,9 @@ async fn answer(shared: Arc<Shared>, door: Door, mut request: Request<Incoming>)
     if let Err(refusal) = as_origin(&mut request, &usual) {
         return refused(refusal);
     }
+    if !hops::is_framed_plainly(request.headers()) {
+        return refused(Refusal::Coding);
+    }
     let upgrade = hops::upgrade_of(request.headers());
     let goes_on = hops::waits_to_go_on(request.version(), request.headers());
     hops::end_here(request.headers_mut());
@@ -117,10 +124,10 @@ fn as_origin<B>(request: &mut Request<B>, usual: &str) -> Result<(), Refusal> {
         None => None,
     };
     if let Some(host) = host {
-        let target = request.uri().path_and_query().cloned();
         if request.uri().authority().is_some() {
             let mut parts = http::uri::Parts::default();
-            parts.path_and_query = target;
+            // A host alone is the target of a tunnel, and nothing that a service can be asked for.
+            parts.path_and_query = Some(request.uri().path_and_query().ok_or(Refusal::Target)?.clone());
             *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Refusal::Host)?;
         }
         request.headers_mut().insert(HOST, host);

@@ -6,7 +6,6 @@ use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use http::header::CONTENT_TYPE;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -27,12 +26,6 @@ pub(super) enum Gathered {
 pub(super) enum Broke {
     Off(BoxError),
     Silent,
-}
-
-/// Whether an answer is one that never ends.
-pub(super) fn is_endless(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).map(|kind| kind.as_bytes().to_ascii_lowercase());
-    kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"))
 }
 
 /// Reads no more than `limit` bytes, and the piece that shows that there are more.
@@ -100,5 +93,34 @@ impl Body for Continued {
             hint.set_upper(upper);
         }
         hint
+    }
+}
+
+/// A body from memory, and what stands behind it. It names no length, because a message with a length has nothing behind it.
+pub(super) struct Followed {
+    body: Option<Bytes>,
+    trailers: Option<HeaderMap>,
+}
+
+impl Followed {
+    pub(super) fn new(body: Bytes, trailers: HeaderMap) -> Followed {
+        Followed { body: Some(body).filter(|body| !body.is_empty()), trailers: Some(trailers) }
+    }
+}
+
+impl Body for Followed {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let body = self.body.take().map(Frame::data);
+        Poll::Ready(body.or_else(|| self.trailers.take().map(Frame::trailers)).map(Ok))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_none() && self.trailers.is_none()
     }
 }

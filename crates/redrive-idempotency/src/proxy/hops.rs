@@ -36,6 +36,14 @@ pub(super) fn end_here(headers: &mut HeaderMap) {
     }
 }
 
+/// Whether a body is what it says it is once its chunks are put together. Another coding would be passed off as the content.
+pub(super) fn is_framed_plainly(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(TRANSFER_ENCODING);
+    values.iter().count() == 0
+        || (values.iter().count() == 1
+            && values.iter().all(|value| value.as_bytes().eq_ignore_ascii_case(b"chunked")))
+}
+
 /// The protocol that a message wants to change to, or changes to.
 pub(super) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
     let asked = list(headers, &CONNECTION).any(|option| option.eq_ignore_ascii_case("upgrade"));

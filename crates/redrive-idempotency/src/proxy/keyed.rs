@@ -1,8 +1,8 @@
 //! A guarded request: its key is taken, it is sent to the service, and what became of it is written down before the client hears of it.
 //!
 //! From the taking of the key on all of it happens in a task of its own: a client that goes away ends nothing. A request is sent again
-//! only where that cannot do its effect twice: when it was never sent, when the answer says by the route's own rules that nothing came
-//! of it, or when the route can bear it.
+//! only where that cannot do its effect twice: when it was never sent, when its answer says that nothing was done, or when the route can
+//! bear it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,13 +22,22 @@ use redrive_store::MAX_RESPONSE_BYTES;
 use tokio::time::{Instant, sleep};
 
 use super::connection::whole;
-use super::gather::{Broke, Continued, Gathered, gather, is_endless};
+use super::gather::{Broke, Continued, Followed, Gathered, gather};
 use super::upstream::{Care, Sent, Trouble};
 use super::{Answer, Notable, Shared, hops, in_time, live};
 use crate::guard::{Asked, Entered, Held};
-use crate::layer::REDRIVE_IDEMPOTENCY;
 use crate::problem::{Doubt, Problem};
 use crate::replay::{dated, kept};
+use crate::word;
+
+/// Answers that say that nothing was done: it came too slowly, too early, too often, or when nobody had time for it. Another failure,
+/// such as a 500 or the 504 of a gateway further in, may come after the effect.
+const NOTHING_DONE: [StatusCode; 4] = [
+    StatusCode::REQUEST_TIMEOUT,
+    StatusCode::TOO_EARLY,
+    StatusCode::TOO_MANY_REQUESTS,
+    StatusCode::SERVICE_UNAVAILABLE,
+];
 
 /// A request that is known whole, and can be sent again.
 struct Known {
@@ -125,19 +134,9 @@ impl Shared {
         }
         hops::end_here(&mut parts.headers);
         parts.version = Version::HTTP_11;
-        let word = parts.headers.remove(REDRIVE_IDEMPOTENCY);
-        let word = word.and_then(|word| {
-            let named = word.to_str().ok().and_then(|word| Keep::named(&word.trim().to_ascii_lowercase()));
-            if named.is_none() {
-                tracing::warn!(
-                    ?word,
-                    "a service says with Redrive-Idempotency what nobody knows; its status counts"
-                );
-            }
-            named
-        });
-        let keep = word.unwrap_or_else(|| held.keep(parts.status.as_u16()));
-        if is_endless(&parts.headers) {
+        let word = word::taken(&mut parts.headers);
+        let keep = word.unwrap_or_else(|| held.keep(parts.status, &parts.headers));
+        if word::is_endless(parts.status, &parts.headers) {
             return Ok(Answered { parts, body: Gathered::GoesOn { front: Bytes::new(), rest: body }, keep });
         }
         let limit = held.rules().max_response.min(MAX_RESPONSE_BYTES);
@@ -247,7 +246,7 @@ fn worth_another(held: &Held, tried: &Result<Answered, Trouble>) -> Option<Evide
             let is_failure = status.is_client_error() || status.is_server_error();
             let may = match answered.keep {
                 Keep::Store => false,
-                Keep::Release => true,
+                Keep::Release => NOTHING_DONE.contains(&status) || can_bear_it(held),
                 Keep::Unknown => can_bear_it(held),
             };
             let front = match &answered.body {
@@ -270,9 +269,8 @@ impl Known {
 
 /// A body from memory, and what stands behind it.
 fn bounded(body: Bytes, trailers: Option<HeaderMap>) -> Sent {
-    let body = Full::new(body).map_err(|never| match never {});
     match trailers {
-        None => body.boxed_unsync(),
-        Some(trailers) => body.with_trailers(async move { Some(Ok(trailers)) }).boxed_unsync(),
+        None => Full::new(body).map_err(|never| match never {}).boxed_unsync(),
+        Some(trailers) => Followed::new(body, trailers).boxed_unsync(),
     }
 }

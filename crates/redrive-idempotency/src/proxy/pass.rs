@@ -19,8 +19,8 @@ use super::live::{self, Live};
 use super::patience::Passing;
 use super::upstream::{Care, Trouble};
 use super::{Answer, BoxError, Shared, hops};
-use crate::layer::REDRIVE_IDEMPOTENCY;
 use crate::problem::{Doubt, Problem, language};
+use crate::word::REDRIVE_IDEMPOTENCY;
 
 /// A service that never says "go on" gets the body after this long (RFC 9110 §10.1.1).
 const GO_ON_WITHIN: Duration = Duration::from_secs(1);

@@ -107,6 +107,9 @@ impl Upstream {
                     upstream.keep(sender);
                 }
             });
+            if !super::hops::is_framed_plainly(answer.headers()) {
+                return Err(Trouble::Lost("it was answered in a coding that nobody asked for".into()));
+            }
             return Ok(answer);
         }
     }
@@ -147,7 +150,7 @@ impl Upstream {
     async fn dialled(&self) -> io::Result<TcpStream> {
         let dialling = TcpStream::connect((self.url.host(), self.url.port()));
         let stream = timeout(self.connect_timeout, dialling).await.map_err(|_| too_slow())??;
-        stream.set_nodelay(true)?;
+        super::presence::prepared(&stream)?;
         Ok(stream)
     }
 

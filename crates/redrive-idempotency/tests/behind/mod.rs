@@ -192,7 +192,7 @@ impl Running {
         let notable = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&notable);
         let tell = move |notable| told.lock().unwrap().push(notable);
-        let proxy = Proxy::new(Guard::new(&engine, guarded), options, tell).unwrap();
+        let proxy = Proxy::new(Guard::of_proxy(&engine, guarded), options, tell).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = Shutdown::new();

@@ -40,7 +40,7 @@ impl Front for BehindProxy {
         // These cases count what one request does. The first wait of this policy is longer than a service may take to answer, so that
         // nothing is sent twice.
         let options = ProxyOptions { policy: "consumer".to_owned(), ..ProxyOptions::new(upstream) };
-        let proxy = Proxy::new(Guard::new(&engine, guarded), options, |_| {}).unwrap();
+        let proxy = Proxy::new(Guard::of_proxy(&engine, guarded), options, |_| {}).unwrap();
         let listener = tokio::net::TcpListener::from_std(listener).unwrap();
         proxy.serve(listener, None, &Shutdown::new()).await.unwrap();
     }

@@ -12,8 +12,8 @@ use axum::http::{HeaderMap, Response, StatusCode, Version};
 use axum::routing::{any, post};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full};
-use redrive_idempotency::IdempotencyLayer;
-use redrive_idempotency::rules::DEFAULT_HOLD_FOR;
+use redrive_idempotency::rules::{DEFAULT_HOLD_FOR, Guarded};
+use redrive_idempotency::{Guard, IdempotencyLayer};
 use redrive_store::{KeyState, rusqlite};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
@@ -286,4 +286,54 @@ async fn headers_that_are_too_large_are_not_kept() {
     let first = ask(&app, keyed("a")).await;
     assert_eq!((first.body.as_str(), first.headers["link"].len()), ("well", 40_000));
     ask(&app, keyed("a")).await.is_problem(409, "response-not-kept");
+}
+
+/// R-I5: a refusal that says when to come again is none for good, whatever its status.
+#[tokio::test]
+async fn a_refusal_that_says_when_to_come_again_is_not_kept() {
+    let (engine, _clock, _place) = on_sqlite().await;
+    let asked = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&asked);
+    let busy_once = async move || {
+        let first = counted.fetch_add(1, Ordering::Relaxed) == 0;
+        let busy = Response::builder().status(409).header("retry-after", "1").body(Body::from("busy"));
+        let done = Response::builder().status(201).body(Body::from("done"));
+        if first { busy.unwrap() } else { done.unwrap() }
+    };
+    let app = Router::new().route("/v1/bookmarks", post(busy_once)).layer(IdempotencyLayer::new(&engine));
+    assert_eq!(ask(&app, keyed("a")).await.status, 409);
+    assert_eq!(records(&engine).await, []);
+    assert_eq!(ask(&app, keyed("a")).await.status, 201);
+    assert_eq!(ask(&app, keyed("a")).await.status, 201);
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+}
+
+/// R-I6: a proxy and a service that guards itself may share a store: neither takes the other's key for its own, and what the inner one
+/// does not know, the outer one does not know either.
+#[tokio::test]
+async fn a_guard_behind_a_guard() {
+    let (engine, _clock, _place) = on_sqlite().await;
+    let ran = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&ran);
+    let handler = async move |body: String| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        assert!(!body.contains("break"), "as told");
+        StatusCode::CREATED
+    };
+    let outer = IdempotencyLayer::from(Guard::of_proxy(&engine, Guarded::whatever_carries_a_key()));
+    let app = Router::new()
+        .route("/v1/bookmarks", post(handler))
+        .layer(IdempotencyLayer::new(&engine))
+        .layer(outer);
+    for _ in 0..3 {
+        assert_eq!(ask(&app, keyed("a")).await.status, 201);
+    }
+    assert_eq!(ran.load(Ordering::Relaxed), 1);
+    let breaks =
+        || Request::post("/v1/bookmarks").header("idempotency-key", "b").body(Body::from("break")).unwrap();
+    ask(&app, breaks()).await.is_problem(500, "handler-broke");
+    ask(&app, breaks()).await.is_problem(409, "unknown-outcome");
+    assert_eq!(ran.load(Ordering::Relaxed), 2);
+    let unknown = records(&engine).await.into_iter().filter(|record| record.key == "b");
+    assert_eq!(unknown.map(|record| record.state).collect::<Vec<_>>(), [KeyState::UnknownOutcome; 2]);
 }

@@ -45,6 +45,7 @@ CREATE UNIQUE INDEX outbox_key ON redrive.outbox (lane, key);
 CREATE INDEX outbox_pending ON redrive.outbox (lane, id) WHERE state = 0;
 CREATE INDEX outbox_failed ON redrive.outbox (id) WHERE state = 2;
 CREATE INDEX outbox_over ON redrive.outbox (ended_at) WHERE state = 1;
+CREATE INDEX outbox_saved ON redrive.outbox (key);
 
 -- Who sends from a lane, and until when.
 CREATE TABLE redrive.outbox_lane (

@@ -45,6 +45,7 @@ CREATE UNIQUE INDEX outbox_key ON outbox (lane, key);
 CREATE INDEX outbox_pending ON outbox (lane, id) WHERE state = 0;
 CREATE INDEX outbox_failed ON outbox (id) WHERE state = 2;
 CREATE INDEX outbox_over ON outbox (ended_at) WHERE state = 1;
+CREATE INDEX outbox_saved ON outbox (key);
 
 -- Who sends from a lane, and until when.
 CREATE TABLE outbox_lane (

@@ -119,8 +119,8 @@ impl Outbox for Postgres {
         })
     }
 
-    fn forget_saved_key(&self, name: String) -> Answer<'_, bool> {
-        Box::pin(self.write(ForgetSavedKey { name }))
+    fn forget_saved_key(&self, name: String, key: String) -> Answer<'_, bool> {
+        Box::pin(self.write(ForgetSavedKey { name, key }))
     }
 }
 
@@ -417,7 +417,7 @@ impl Question for ItemOfId {
     }
 }
 
-/// Whether nothing was sent before that time.
+/// Whether nothing was sent before that time, and no save is that old that no item is for.
 struct NothingOld {
     sent_before: Timestamp,
 }
@@ -430,7 +430,7 @@ impl Question for NothingOld {
     }
 }
 
-/// Forgets items that were sent before a time.
+/// Forgets items that were sent before a time, and keys of saves that are as old and that no item has.
 struct SweepItems {
     sent_before: Timestamp,
     limit: u32,
@@ -450,7 +450,11 @@ impl Verb for SweepItems {
         let read = |row: &Row| Ok((column(row, 0)?, column::<i64>(row, 1)?.unsigned_abs()));
         let old: Vec<(i64, u64)> = rows.iter().map(read).collect::<Result<_, Fault>>()?;
         let gone: Vec<i64> = old[..few_of(&old)].iter().map(|(id, _)| *id).collect();
-        tx.line.run(sql!("outbox_delete"), args![gone]).await
+        let items = tx.line.run(sql!("outbox_delete"), args![gone]).await?;
+        // An item that has just gone holds its key no longer.
+        let left = most.saturating_sub(i64::try_from(items).unwrap_or(i64::MAX));
+        let saves = tx.line.run(sql!("saved_key_sweep"), args![before, left]).await?;
+        Ok(items + saves)
     }
 }
 
@@ -488,15 +492,16 @@ impl Verb for SaveKey {
     }
 }
 
-/// Forgets the key of a logical save.
+/// Forgets the key of a logical save, if it is still this one.
 struct ForgetSavedKey {
     name: String,
+    key: String,
 }
 
 impl Verb for ForgetSavedKey {
     type Answer = bool;
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<bool, Fault> {
-        Ok(tx.line.run(sql!("saved_key_forget"), args![storable(&self.name)]).await? > 0)
+        Ok(tx.line.run(sql!("saved_key_forget"), args![storable(&self.name), storable(&self.key)]).await? > 0)
     }
 }

@@ -101,24 +101,15 @@ impl Outbox for Sqlite {
 
     fn sweep_items(&self, sent_before: Timestamp, limit: u32) -> Answer<'_, u64> {
         Box::pin(async move {
-            let old = move |batch: &Batch<'_, '_>, limit: u32| {
-                batch.all(sql!("outbox_old"), params![sent_before.millis(), limit], |row| {
-                    Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned()))
-                })
-            };
             // Mostly there is nothing to do, and then nothing is written.
-            if self.readers.read(move |batch| old(batch, 1)).await?.is_empty() {
+            let nothing = self.readers.read(move |batch| {
+                Ok(old_items(batch, sent_before, 1)?.is_empty()
+                    && old_saves(batch, sent_before, 1)?.is_empty())
+            });
+            if nothing.await? {
                 return Ok(0);
             }
-            self.write(move |batch| {
-                let old: Vec<(i64, u64)> = old(batch, limit)?;
-                let few = few_of(&old);
-                for (item, _) in &old[..few] {
-                    batch.run(sql!("outbox_delete"), [item])?;
-                }
-                Ok(few as u64)
-            })
-            .await
+            self.write(move |batch| sweep(batch, sent_before, limit)).await
         })
     }
 
@@ -145,9 +136,36 @@ impl Outbox for Sqlite {
         })
     }
 
-    fn forget_saved_key(&self, name: String) -> Answer<'_, bool> {
-        Box::pin(self.write(move |batch| Ok(batch.run(sql!("saved_key_forget"), [&name])? > 0)))
+    fn forget_saved_key(&self, name: String, key: String) -> Answer<'_, bool> {
+        Box::pin(self.write(move |batch| Ok(batch.run(sql!("saved_key_forget"), [&name, &key])? > 0)))
     }
+}
+
+/// Items that were sent before a time, each with the size of its call.
+fn old_items(batch: &Batch<'_, '_>, before: Timestamp, limit: u32) -> Result<Vec<(i64, u64)>, StoreError> {
+    batch.all(sql!("outbox_old"), params![before.millis(), limit], |row| {
+        Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned()))
+    })
+}
+
+/// Saves whose key was made before a time and which no item has.
+fn old_saves(batch: &Batch<'_, '_>, before: Timestamp, limit: u32) -> Result<Vec<String>, StoreError> {
+    batch.all(sql!("saved_key_old"), params![before.millis(), limit], |row| row.get(0))
+}
+
+fn sweep(batch: &Batch<'_, '_>, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    let old = old_items(batch, before, limit)?;
+    let few = few_of(&old);
+    for (item, _) in &old[..few] {
+        batch.run(sql!("outbox_delete"), [item])?;
+    }
+    // An item that has just gone holds its key no longer.
+    let left = limit.saturating_sub(u32::try_from(few).unwrap_or(u32::MAX));
+    let saves = old_saves(batch, before, left)?;
+    for name in &saves {
+        batch.run(sql!("saved_key_drop"), [name])?;
+    }
+    Ok(few as u64 + saves.len() as u64)
 }
 
 /// Reads the columns of `outbox_list.sql`.

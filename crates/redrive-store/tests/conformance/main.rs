@@ -124,6 +124,7 @@ macro_rules! suite {
                 an_item_is_read_back, the_same_key_is_the_same_item, a_lane_keeps_its_order, one_holds_a_lane,
                 a_begun_send_is_counted, what_never_left_is_uncounted, what_failed_is_put_back_at_its_place,
                 what_is_discarded_is_gone, items_are_listed_in_pages, what_was_sent_is_forgotten, a_save_has_one_key,
+                old_saves_are_forgotten,
             ]);
             suite!(@ $back_end groups [
                 letters_of_one_kind_are_one_group, a_group_follows_its_redrive, a_change_of_state_is_told,

@@ -341,7 +341,46 @@ pub(crate) async fn a_save_has_one_key(given: &Given) {
     elsewhere.close().await.unwrap();
     let store = &given.store;
     assert_eq!(store.saved_key(at(9), "another".to_owned(), "fresh".to_owned()).await.unwrap(), "fresh");
-    assert!(store.forget_saved_key("a save".to_owned()).await.unwrap());
-    assert!(!store.forget_saved_key("a save".to_owned()).await.unwrap());
+    let forget = async |key: &str| store.forget_saved_key("a save".to_owned(), key.to_owned()).await.unwrap();
+    assert!(!forget("another").await, "only the key that one knows of is forgotten");
+    assert!(forget(&kept).await);
+    assert!(!forget(&kept).await);
     assert_eq!(store.saved_key(at(9), "a save".to_owned(), "new".to_owned()).await.unwrap(), "new");
+    assert!(!forget(&kept).await, "who comes late does not forget what was saved since");
+    assert_eq!(store.saved_key(at(9), "a save".to_owned(), "newer".to_owned()).await.unwrap(), "new");
+}
+
+/// R-I7: the key of a save is forgotten in time, a few at once, but not while an item has it: sent or not, the same save finds it.
+pub(crate) async fn old_saves_are_forgotten(given: &Given) {
+    let store = &given.store;
+    let save = async |now: i64, name: &str, fresh: &str| {
+        store.saved_key(at(now), name.to_owned(), fresh.to_owned()).await.unwrap()
+    };
+    for name in ["sent", "pending", "failed", "crashed 1", "crashed 2", "crashed 3"] {
+        save(10, name, &format!("key of {name}")).await;
+    }
+    save(5_000, "young", "key of young").await;
+    for name in ["sent", "failed", "pending"] {
+        added(given, 11, "far", &format!("key of {name}")).await;
+    }
+    assert!(hold(given, 100, "far", 1).await);
+    for how in [SendEnd::Sent, SendEnd::Failed] {
+        let item = begun(given, 100, "far", 1).await.id;
+        assert!(end(given, 200, item, 1, how).await);
+    }
+    assert_eq!(store.sweep_items(at(10), 10).await.unwrap(), 0);
+    assert_eq!(store.sweep_items(at(100), 2).await.unwrap(), 2);
+    assert_eq!(store.sweep_items(at(100), 2).await.unwrap(), 1);
+    assert_eq!(store.sweep_items(at(100), 2).await.unwrap(), 0);
+    assert_eq!(save(300, "crashed 2", "another").await, "another");
+    assert_eq!(save(300, "sent", "another").await, "key of sent", "its item is there");
+    // The item first, then its key, and no more than that at once.
+    assert_eq!(store.sweep_items(at(201), 1).await.unwrap(), 1);
+    assert_eq!(save(300, "sent", "another").await, "key of sent");
+    assert_eq!(store.sweep_items(at(201), 1).await.unwrap(), 1);
+    assert_eq!(save(300, "sent", "a third").await, "a third");
+    assert_eq!(store.sweep_items(at(1_000), 10).await.unwrap(), 2, "those of this test's second round");
+    for name in ["pending", "failed", "young"] {
+        assert_eq!(save(300, name, "another").await, format!("key of {name}"));
+    }
 }

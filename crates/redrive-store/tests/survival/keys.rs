@@ -213,6 +213,8 @@ fn nothing_looks_at_what_grows() {
         (include_str!("../../src/sqlite/sql/outbox_old.sql").to_owned(), "outbox_over (ended_at<?)"),
         (include_str!("../../src/sqlite/sql/outbox_lanes.sql").to_owned(), "outbox_pending (lane>?)"),
         (of(items, "state = 2 AND id > ?", ""), "outbox_failed (id>?)"),
+        (include_str!("../../src/sqlite/sql/saved_key_old.sql").to_owned(), "saved_key_age (created_at<?)"),
+        (include_str!("../../src/sqlite/sql/saved_key_old.sql").to_owned(), "outbox_saved (key=?)"),
     ] {
         let mut statement = raw.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
         let values = vec![1; statement.parameter_count()];

@@ -45,7 +45,7 @@ pub struct Maintained {
     pub keys_lapsed: u64,
     /// Keys that were forgotten in their time.
     pub keys_forgotten: u64,
-    /// Items of the outbox that were sent long ago.
+    /// Items of the outbox that were sent long ago, and keys of saves that no item has.
     pub items_forgotten: u64,
     /// Redrives that a rule of automatic recovery began.
     pub recoveries_begun: u64,

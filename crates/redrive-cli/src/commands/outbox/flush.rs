@@ -137,6 +137,8 @@ fn line(report: &SendReport, at: Timestamp, stage: &Stage<'_>) -> String {
     let last = report.last.as_deref().unwrap_or("-").trim_end_matches(['.', '。']);
     let status = report.status.map_or_else(|| "-".to_owned(), |status| status.to_string());
     let (key, wait) = match report.result {
+        // Something is said of it only when an earlier send has done it.
+        SendResult::Sent if report.last.is_some() => ("sent-before", None),
         SendResult::Sent => ("sent", None),
         SendResult::Again { not_before } => ("again", Some(not_before)),
         SendResult::Underway { not_before } => ("underway", Some(not_before)),

@@ -1,1 +1,1 @@
-DELETE FROM redrive.saved_key WHERE name = $1
+DELETE FROM redrive.saved_key WHERE name = $1 AND key = $2

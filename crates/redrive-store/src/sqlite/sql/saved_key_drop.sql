@@ -1,0 +1,1 @@
+DELETE FROM saved_key WHERE name = ?1
