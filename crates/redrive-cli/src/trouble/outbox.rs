@@ -12,8 +12,6 @@ use crate::text::{say, text};
 /// What goes wrong with the outbox.
 #[derive(Debug)]
 pub(crate) enum OutboxTrouble {
-    /// A call that cannot be made.
-    Call(BadCall),
     /// No such item.
     NoItem { id: ItemId, store: String },
     /// Nothing has failed.
@@ -37,7 +35,6 @@ impl From<OutboxError> for Trouble {
         match error {
             OutboxError::Store(error) | OutboxError::Key(KeyError::Store(error)) => error.into(),
             OutboxError::Engine(error) => error.into(),
-            OutboxError::Call(error) => Trouble::Outbox(OutboxTrouble::Call(error)),
             OutboxError::Call(error) => Trouble::Outbox(OutboxTrouble::BadCall(error)),
             OutboxError::Key(KeyError::BadKey) => Trouble::Outbox(OutboxTrouble::BadKey),
             OutboxError::Key(KeyError::NoChance(error)) => {
@@ -53,10 +50,6 @@ impl OutboxTrouble {
     pub(super) fn exit(&self) -> Exit {
         match self {
             OutboxTrouble::NoItem { .. } | OutboxTrouble::NothingFailed { .. } => Exit::Nothing,
-            OutboxTrouble::Call(_) | OutboxTrouble::BadKey => Exit::Usage,
-            OutboxTrouble::KeyTaken { .. } | OutboxTrouble::NoChance(_) | OutboxTrouble::Other(_) => {
-                Exit::Failed
-            }
             OutboxTrouble::BadKey | OutboxTrouble::BadCall(_) => Exit::Usage,
             OutboxTrouble::KeyTaken { .. }
             | OutboxTrouble::TooLarge { .. }
@@ -68,7 +61,6 @@ impl OutboxTrouble {
     pub(super) fn message(&self, lang: Lang) -> String {
         let key = format!("trouble.outbox.{}", self.key());
         match self {
-            OutboxTrouble::Call(error) => super::call_in_words(error, lang),
             OutboxTrouble::NoItem { id, store } => text(lang, &key, &[("id", id), ("store", store)]),
             OutboxTrouble::NothingFailed { store } => text(lang, &key, &[("store", store)]),
             OutboxTrouble::KeyTaken { item, key: taken } => text(lang, &key, &[("id", item), ("key", taken)]),
@@ -82,9 +74,6 @@ impl OutboxTrouble {
     pub(super) fn hint(&self, lang: Lang) -> Option<String> {
         let key = format!("trouble.hint.outbox.{}", self.key());
         match self {
-            OutboxTrouble::Call(_) | OutboxTrouble::NoItem { .. } | OutboxTrouble::NothingFailed { .. } => {
-                Some(say(lang, &key))
-            }
             OutboxTrouble::NoItem { .. }
             | OutboxTrouble::NothingFailed { .. }
             | OutboxTrouble::BadCall(_)
@@ -96,7 +85,6 @@ impl OutboxTrouble {
 
     const fn key(&self) -> &'static str {
         match self {
-            OutboxTrouble::Call(_) => "call",
             OutboxTrouble::NoItem { .. } => "no-item",
             OutboxTrouble::NothingFailed { .. } => "nothing-failed",
             OutboxTrouble::KeyTaken { .. } => "key-taken",
