@@ -24,6 +24,7 @@ pub(crate) mod escalation;
 pub(crate) mod event;
 pub(crate) mod failed;
 pub(crate) mod group;
+mod header;
 pub(crate) mod idempotency;
 pub(crate) mod imported;
 pub(crate) mod key_reason;

@@ -70,7 +70,8 @@ fn keys() -> Seeded {
         let answer = StoredResponse { status: 200, headers: Vec::new(), body: Some(vec![0xff, 0xfe]) };
         store.complete_key(at(476), fourth, answer, KEPT).await.expect("completed");
         // Last, since what nobody knows is an event, and events and records are counted together.
-        store.give_up_key(at(150), second, "connection lost".into(), KEPT).await.expect("given up");
+        let why = "the service did not answer in time".to_owned();
+        store.give_up_key(at(150), second, why, KEPT).await.expect("given up");
         let counts = KeyCounts {
             guarded: 8,
             keyed: 6,
@@ -114,6 +115,70 @@ fn keys_in_every_form() {
     assert!(only.stdout.contains("key-2") && !only.stdout.contains("key-1"), "{only}");
     let by_key = run("idempotency list --key image --plain");
     assert!(by_key.stdout.contains("key-4") && !by_key.stdout.contains("key-1"), "{by_key}");
+}
+
+/// R-C1, R-I4: the one screen says that outcomes are unknown and which command tells more, and JSON counts them.
+#[test]
+fn unknown_outcomes_are_on_the_one_screen() {
+    let store = keys();
+    check("status_with_keys", "status", &store);
+    let run = |command: &str| line(&format!("{command} {}", store.flags())).run();
+    assert_eq!(run("idempotency reset key-2 --yes").code, 0);
+    let after = run("status --plain");
+    assert!(after.stdout.contains("All is well") && !after.stdout.contains("idempotency"), "{after}");
+    assert!(run("status --json").stdout.contains("\"unknown_outcomes\":0"));
+}
+
+/// R-I4: a key whose event is no longer kept says so instead of why.
+#[test]
+fn a_reason_that_is_no_longer_kept() {
+    let store = keys();
+    waiting(async {
+        let open = Sqlite::open(&store.path, SqliteOptions::default()).unwrap();
+        open.prune(at(480), at(470), at(0), 1_000).await.unwrap();
+        open.close().await.unwrap();
+    });
+    for (lang, said) in [("en", "its event is no longer kept"), ("ja", "イベントはすでに削除されています")]
+    {
+        let shown = line(&format!("idempotency show key-2 --lang {lang} {}", store.flags())).run();
+        assert!(shown.stdout.contains(said), "{shown}");
+    }
+    let json = line(&format!("idempotency show key-2 --json {}", store.flags())).run();
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert!(json["why"].is_null() && json["ended_at"].is_string(), "{json}");
+}
+
+/// R-I4: with `--yes` nobody sees what a beginning means, so it frees no key; without, the question names it.
+#[test]
+fn a_beginning_frees_no_key_unasked() {
+    let store = keys();
+    let run = |command: &str| line(&format!("{command} {}", store.flags())).run();
+    let mut page = String::new();
+    for lang in ["en", "ja"] {
+        let refused = run(&format!("idempotency reset night --yes --lang {lang}"));
+        assert_eq!(refused.code, 3, "{refused}");
+        page.push_str(&format!("===== redrive idempotency reset night --yes --lang {lang}\n{refused}\n"));
+    }
+    insta::assert_snapshot!("key_reset_beginning", store.anonymous(&page));
+    assert_eq!(run("idempotency show nightly").code, 0, "nothing was freed");
+    let asked =
+        line(&format!("idempotency reset night {}", store.flags())).on_a_terminal().stdin("y\n").run();
+    assert_eq!(asked.code, 0, "{asked}");
+    assert!(asked.stderr.contains("key-3") && asked.stderr.contains("nightly"), "{asked}");
+    assert_eq!(run("idempotency show nightly").code, 3);
+}
+
+/// R-C1: an empty word names no key, and what would is said.
+#[test]
+fn an_empty_word_is_no_key() {
+    for (lang, said) in [
+        ("en", "a key, its beginning or an id such as key-12 is expected"),
+        ("ja", "キー、キーの先頭の一部、または key-12 のような ID を指定してください"),
+    ] {
+        let ran = support::redrive(["idempotency", "show", "", "--lang", lang]).run();
+        assert_eq!(ran.code, 2, "{ran}");
+        assert!(ran.stderr.contains(said), "{ran}");
+    }
 }
 
 /// R-I2: a body is shown only to who asks for it, and cannot act on a terminal.

@@ -144,3 +144,31 @@ fn changes_in_every_form() {
         ],
     );
 }
+
+/// R-C1, R-I7: the one screen says that calls have failed and which command lists them, and JSON counts them.
+#[test]
+fn failed_calls_are_on_the_one_screen() {
+    check("status_with_outbox", &["status"]);
+    let store = seeded();
+    let run = |command: &str| line(&format!("{command} {}", store.flags())).run();
+    assert_eq!(run("outbox retry --all").code, 0);
+    let after = run("status --plain");
+    assert!(after.stdout.contains("All is well") && !after.stdout.contains("outbox"), "{after}");
+    assert!(run("status --json").stdout.contains("\"outbox_failed\":0"));
+}
+
+/// R-C1: what could not be put back or taken out is an error, on stderr, in every form; JSON names it as well.
+#[test]
+fn what_is_not_there_is_an_error() {
+    let store = seeded();
+    for verb in ["retry", "discard --yes"] {
+        for (flags, out) in [("--plain", ""), ("--color always", ""), ("--json", "outbox-999")] {
+            for (lang, said) in [("en", "outbox-999"), ("ja", "存在しません")] {
+                let ran = line(&format!("outbox {verb} 999 {flags} --lang {lang} {}", store.flags())).run();
+                assert_eq!(ran.code, 3, "{ran}");
+                assert!(ran.stderr.contains("error") && ran.stderr.contains(said), "{ran}");
+                assert!(ran.stdout.contains(out) && ran.stdout.is_empty() == out.is_empty(), "{ran}");
+            }
+        }
+    }
+}

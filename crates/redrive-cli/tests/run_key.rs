@@ -314,6 +314,19 @@ fn what_makes_no_sense_is_refused() {
         let ran = place.redrive(words);
         assert_eq!(ran.code, 2, "{ran}");
     }
+    // The command may want to send its key on, so it is one that can be sent.
+    let long = "k".repeat(256);
+    for key in ["a b", "schlüssel", "a,b", "\"a\"", "a\\b", "a\tb", &long] {
+        for (lang, said) in
+            [("en", "1 to 255 visible ASCII characters"), ("ja", "1〜255 文字で指定してください")]
+        {
+            let words = format!("{} --lang {lang} run --idempotency-key", place.flags);
+            let ran = place.home.redrive(&words, &[key, "--", "true"]);
+            assert_eq!(ran.code, 2, "{key}: {ran}");
+            assert!(ran.stderr.contains("error") || ran.stderr.contains("エラー"), "{ran}");
+            assert!(ran.stderr.contains(said), "{ran}");
+        }
+    }
     assert!(!place.home.store.exists());
 }
 

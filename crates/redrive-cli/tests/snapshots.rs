@@ -244,6 +244,8 @@ fn guarded_requests_are_shown_and_checked() {
     for (text, command) in [
         (good, "config show --json"),
         (good, "config check"),
+        (good, "config check --lang ja"),
+        (good, "config check --json"),
         (bad, "config check --plain"),
         (bad, "config check --plain --lang ja"),
     ] {

@@ -48,4 +48,8 @@ pub struct StoreStatus {
     pub events: u64,
     /// Workers that are present.
     pub workers: u64,
+    /// Idempotency keys of which nobody knows how their request ended; counted up to a bound.
+    pub unknown_outcomes: u64,
+    /// Calls of the outbox that failed; counted up to a bound.
+    pub outbox_failed: u64,
 }

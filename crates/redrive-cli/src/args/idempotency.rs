@@ -18,7 +18,7 @@ impl KeyArg {
 
 fn key(text: &str) -> Result<KeyArg, BadValue> {
     let text = text.trim();
-    if text.is_empty() { Err(BadValue::KeyId) } else { Ok(KeyArg(text.to_owned())) }
+    if text.is_empty() { Err(BadValue::KeyOrId) } else { Ok(KeyArg(text.to_owned())) }
 }
 
 fn key_id(text: &str) -> Result<i64, BadValue> {
@@ -90,7 +90,7 @@ mod tests {
         {
             assert_eq!(key(text).unwrap().record(), record, "{text}");
         }
-        assert_eq!(key("  "), Err(BadValue::KeyId));
+        assert_eq!(key("  "), Err(BadValue::KeyOrId));
         assert_eq!(key_id("key-99999999999999999999"), Err(BadValue::KeyId));
     }
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use redrive_idempotency::client::Key;
 use redrive_policy::plan::HintBy;
 
 use super::value::{self, Header};
@@ -23,8 +24,8 @@ pub(crate) struct RunArgs {
     pub(crate) review: bool,
     #[arg(long, value_name = "HOW", value_parser = how())]
     pub(crate) hint: Option<HintBy>,
-    #[arg(long, value_name = "KEY", value_parser = value::name, conflicts_with = "detach")]
-    pub(crate) idempotency_key: Option<String>,
+    #[arg(long, value_name = "KEY", value_parser = value::key, conflicts_with = "detach")]
+    pub(crate) idempotency_key: Option<Key>,
     #[arg(long)]
     pub(crate) detach: bool,
     #[command(flatten)]

@@ -42,7 +42,7 @@ pub(crate) struct OutboxAddArgs {
     pub(crate) header: Vec<Header>,
     #[arg(long, short = 'd', value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
     pub(crate) data: Option<String>,
-    #[arg(long, value_name = "KEY", value_parser = key, conflicts_with = "save")]
+    #[arg(long, value_name = "KEY", value_parser = value::key, conflicts_with = "save")]
     pub(crate) key: Option<Key>,
     #[arg(long, value_name = "NAME", value_parser = value::name)]
     pub(crate) save: Option<String>,
@@ -90,8 +90,4 @@ fn state_parser() -> impl TypedValueParser<Value = ItemState> {
 
 fn item(text: &str) -> Result<ItemId, BadValue> {
     text.trim().parse().map_err(|_| BadValue::ItemId)
-}
-
-fn key(text: &str) -> Result<Key, BadValue> {
-    Key::given(text).map_err(|_| BadValue::Key)
 }

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use redrive_idempotency::client::MAX_KEY_BYTES;
+use redrive_idempotency::client::{Key, MAX_KEY_BYTES};
 use redrive_policy::{Cause, CauseSet, CurveKind, Factor, Jitter, Lang, Multiplier, human_duration, nearest};
 
 use redrive_store::{EventSeq, EventStatus, GroupState, JobId, MAX_NAME_BYTES, PRIORITIES, RunId, Timestamp};
@@ -47,6 +47,8 @@ pub(crate) enum BadValue {
     Id,
     /// Not the id of an idempotency key.
     KeyId,
+    /// Nothing that names an idempotency key.
+    KeyOrId,
     /// Not the id of a redrive.
     RunId,
     Rate,
@@ -133,6 +135,7 @@ impl BadValue {
             }
             BadValue::Id => say(lang, "allowed.id"),
             BadValue::KeyId => say(lang, "allowed.key-id"),
+            BadValue::KeyOrId => say(lang, "allowed.key-or-id"),
             BadValue::Since => say(lang, "allowed.since"),
             BadValue::Status { .. } => {
                 let names = EventStatus::ALL.map(EventStatus::name).join(", ");
@@ -310,6 +313,11 @@ pub(super) fn slots(text: &str) -> Result<usize, BadValue> {
 
 pub(super) fn priority(text: &str) -> Result<i32, BadValue> {
     text.trim().parse().ok().filter(|priority| PRIORITIES.contains(priority)).ok_or(BadValue::Priority)
+}
+
+/// A key as it can be sent, wherever it is used.
+pub(super) fn key(text: &str) -> Result<Key, BadValue> {
+    Key::given(text).map_err(|_| BadValue::Key)
 }
 
 /// The name of a queue or a kind, a key, an id of the caller's.

@@ -81,13 +81,18 @@ fn settings(settings: &Settings, config: &Config) -> Vec<SettingView> {
     shown
 }
 
-/// What is shown only where the file says it: each guarded route, and what the proxy is told.
-fn only_from_file(config: &Config) -> Vec<(&'static str, String)> {
-    let routes = config.idempotency.iter().flat_map(|guarded| &guarded.routes).map(|route| {
+/// The requests that the file guards, as they are written for people.
+pub(super) fn routes(config: &Config) -> impl Iterator<Item = String> {
+    config.idempotency.iter().flat_map(|guarded| &guarded.routes).map(|route| {
         let methods =
             if route.methods.is_empty() { "POST, PATCH".to_owned() } else { route.methods.join(", ") };
-        ("idempotency.route", format!("{methods} {}", route.path))
-    });
+        format!("{methods} {}", route.path)
+    })
+}
+
+/// What is shown only where the file says it: each guarded route, and what the proxy is told.
+fn only_from_file(config: &Config) -> Vec<(&'static str, String)> {
+    let routes = routes(config).map(|route| ("idempotency.route", route));
     let proxy = &config.proxy;
     let duration = |given: Option<std::time::Duration>| given.map(human_duration);
     let told = [

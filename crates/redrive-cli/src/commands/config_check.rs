@@ -5,6 +5,7 @@ use std::path::Path;
 use redrive::engine::check_recovery_rule;
 use redrive_policy::{AutoRedrive, Config, Lang, UserRule};
 
+use super::config::routes;
 use crate::Stage;
 use crate::settings::{format_of, read_config_text};
 use crate::trouble::Trouble;
@@ -28,6 +29,7 @@ pub(super) fn run(file: Option<&Path>, stage: &mut Stage<'_>) -> Result<ConfigCh
         policies: Vec::new(),
         rules: Vec::new(),
         recovery_rules: Vec::new(),
+        routes: Vec::new(),
     };
     match Config::parse(&text, format_of(&path, &text), &name) {
         Ok(config) => {
@@ -35,6 +37,7 @@ pub(super) fn run(file: Option<&Path>, stage: &mut Stage<'_>) -> Result<ConfigCh
             view.policies = config.policies.keys().cloned().collect();
             view.rules = config.rules.iter().map(UserRule::id).map(ToOwned::to_owned).collect();
             view.recovery_rules = config.auto_redrive.iter().map(|rule| rule.name.clone()).collect();
+            view.routes = routes(&config).collect();
             view.problems = recovery_problems(&config, lang);
             view.ok = view.problems.is_empty();
         }

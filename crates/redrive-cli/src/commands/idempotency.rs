@@ -1,10 +1,10 @@
 //! `idempotency list|show|reset`: the keys that were used, what is known of one, and forgetting it.
 //!
 //! A key is named by its number, by itself, or by its beginning where the whole list was short enough to look through: a beginning that
-//! only seems to be the only one must not forget somebody else's key.
+//! only seems to be the only one must not forget somebody else's key. With `--yes` a beginning forgets nothing at all.
 
 use redrive_policy::redact;
-use redrive_store::{KeyQuery, KeyRecord, KeyState, StoredResponse, Timestamp};
+use redrive_store::{EventFilter, KeyQuery, KeyRecord, KeyState, Order, StoredResponse, Timestamp};
 
 use super::opened::{self, Opened};
 use super::paging::NextPage;
@@ -38,12 +38,13 @@ pub(super) fn run(
         }
         Some(IdempotencyCommand::Show { key, body }) => {
             let opened = opened::to_read(stage)?;
-            let (mut record, response) = found(&key, &opened)?;
+            let (mut record, response) = found(&key, Named::OrItsBeginning, &opened)?;
             record.job = match record.job {
                 None => run_key::job_of(&record, &opened)?.map(|job| job.id),
                 job => job,
             };
-            let view = KeyView::new(&record, response, body, opened.now);
+            let why = why_unknown(&record, &opened)?;
+            let view = KeyView::new(&record, response, why, body, opened.now);
             shown(&view, Exit::Done, stage)
         }
         Some(IdempotencyCommand::Reset { key, why, yes }) => reset(&key, why.as_deref(), yes, stage),
@@ -86,7 +87,8 @@ fn list(args: &KeysArgs, stage: &mut Stage<'_>) -> Result<KeysView, Trouble> {
 /// Asks, unless somebody said so already; what follows is said first.
 fn reset(key: &KeyArg, why: Option<&str>, yes: bool, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let opened = opened::to_read(stage)?;
-    let (record, _) = found(key, &opened)?;
+    // Whoever is not asked does not see what a beginning has come to mean.
+    let (record, _) = found(key, if yes { Named::Whole } else { Named::OrItsBeginning }, &opened)?;
     let id = key_id(record.id);
     if !yes {
         let lang = stage.settings.lang;
@@ -106,19 +108,52 @@ fn reset(key: &KeyArg, why: Option<&str>, yes: bool, stage: &mut Stage<'_>) -> R
     }
 }
 
+/// Why nobody knows how it ended: what its last event of that kind says.
+fn why_unknown(record: &KeyRecord, opened: &Opened) -> Result<Option<String>, Trouble> {
+    if record.state != KeyState::UnknownOutcome {
+        return Ok(None);
+    }
+    let filter = EventFilter {
+        types: vec!["idempotency_unknown".to_owned()],
+        caller_id: Some(key_id(record.id)),
+        order: Order::NewestFirst,
+        ..EventFilter::default()
+    };
+    let events = opened.wait(opened.store.events(filter, 1))?;
+    Ok(events.first().and_then(|event| event.data["why"].as_str()).map(ToOwned::to_owned))
+}
+
+/// How a key has to be named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Named {
+    /// By its id or by itself.
+    Whole,
+    /// By its beginning as well.
+    OrItsBeginning,
+}
+
 /// The one record that is meant, with its answer.
-fn found(key: &KeyArg, opened: &Opened) -> Result<(KeyRecord, Option<StoredResponse>), Trouble> {
+fn found(
+    key: &KeyArg,
+    named: Named,
+    opened: &Opened,
+) -> Result<(KeyRecord, Option<StoredResponse>), Trouble> {
     if let Some(record) = key.record()
         && let Some(found) = opened.wait(opened.store.key(record))?
     {
         return Ok(found);
     }
     let written = &key.0;
-    let no_key =
-        || Trouble::Desk(DeskTrouble::NoKey { written: written.clone(), store: opened.store.location() });
+    let no_key = || {
+        let (written, store) = (written.clone(), opened.store.location());
+        Trouble::Desk(match named {
+            Named::Whole => DeskTrouble::NoWholeKey { written, store },
+            Named::OrItsBeginning => DeskTrouble::NoKey { written, store },
+        })
+    };
     let exact = KeyQuery { key: Some(written.clone()), limit: LOOKED_AT, ..KeyQuery::default() };
     let mut meant = opened.wait(opened.store.keys(exact))?;
-    if meant.is_empty() {
+    if meant.is_empty() && named == Named::OrItsBeginning {
         meant = beginning_with(written, opened)?;
     }
     match meant.as_slice() {

@@ -11,7 +11,7 @@ use super::opened::{self, Opened};
 use super::paging::NextPage;
 use super::{cancelled, confirm, shown};
 use crate::args::{OutboxAddArgs, OutboxCommand, OutboxListArgs};
-use crate::text::text;
+use crate::text::{say, text};
 use crate::trouble::{OutboxTrouble, Trouble};
 use crate::view::outbox::{AddedView, ItemLine, ItemView, ItemsMovedView, OutboxView};
 use crate::{Exit, Stage};
@@ -135,8 +135,7 @@ fn retry(ids: &[ItemId], stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     }
     let not_found = ids.iter().filter(|id| !back.contains(id)).copied().collect();
     let view = ItemsMovedView { schema: "redrive/outbox_retried.v1", items: back, not_found, key: "retried" };
-    let exit = exit_of(&view);
-    shown(&view, exit, stage)
+    moved(&view, stage)
 }
 
 /// What goes is gone: a person is asked.
@@ -162,16 +161,25 @@ fn discard(ids: &[ItemId], yes: bool, stage: &mut Stage<'_>) -> Result<Exit, Tro
     }
     opened.wait(opened.store.close())?;
     let view = ItemsMovedView { schema: "redrive/outbox_discarded.v1", items, not_found, key: "discarded" };
-    let exit = exit_of(&view);
-    shown(&view, exit, stage)
+    moved(&view, stage)
 }
 
-fn exit_of(view: &ItemsMovedView) -> Exit {
-    match (view.items.is_empty(), view.not_found.is_empty()) {
+/// Shows what was done; what was not is an error, and stands where errors do.
+fn moved(view: &ItemsMovedView, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+    let exit = match (view.items.is_empty(), view.not_found.is_empty()) {
         (_, true) => Exit::Done,
         (true, false) => Exit::Nothing,
         (false, false) => Exit::Partly,
+    };
+    shown(view, exit, stage)?;
+    let lang = stage.settings.lang;
+    for id in &view.not_found {
+        stage.talk.error(&text(lang, &format!("outbox.{}.not", view.key), &[("id", id)]));
     }
+    if !view.not_found.is_empty() {
+        stage.talk.hint(&say(lang, "trouble.hint.outbox.no-item"));
+    }
+    Ok(exit)
 }
 
 fn outbox(stage: &Stage<'_>) -> Result<(Opened, Outbox), Trouble> {

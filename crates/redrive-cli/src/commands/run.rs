@@ -75,7 +75,7 @@ fn try_run(args: &RunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let engine = engine.build()?;
     let held = match &args.idempotency_key {
         None => None,
-        Some(key) => match run_key::enter(key, args, &engine, &opened, stage)? {
+        Some(key) => match run_key::enter(key.as_str(), args, &engine, &opened, stage)? {
             Entered::Held(held) => Some(held),
             Entered::Over(exit) => {
                 // What was acknowledged is safe; closing only tidies up.
@@ -90,7 +90,7 @@ fn try_run(args: &RunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
         wish.crash_budget = Some(0);
     }
     let job = NewJob {
-        idempotency_key: args.idempotency_key.clone(),
+        idempotency_key: args.idempotency_key.as_ref().map(ToString::to_string),
         caller_id: held.as_ref().map(Held::caller_id),
         policy: Some(policy.to_owned()),
         overrides: overrides_to_json(&wish),

@@ -18,6 +18,8 @@ pub(crate) enum DeskTrouble {
     NoEscalation { id: String, store: String },
     /// No idempotency key is called so.
     NoKey { written: String, store: String },
+    /// No idempotency key is called so from beginning to end.
+    NoWholeKey { written: String, store: String },
     /// Several keys are called so, or begin so.
     SeveralKeys { written: String, named: Vec<String> },
     /// There are too many keys to find one by its beginning.
@@ -58,6 +60,7 @@ impl DeskTrouble {
             DeskTrouble::NoQueue { .. }
             | DeskTrouble::NoEscalation { .. }
             | DeskTrouble::NoKey { .. }
+            | DeskTrouble::NoWholeKey { .. }
             | DeskTrouble::TooManyKeys { .. } => Exit::Nothing,
             DeskTrouble::BadPath { .. }
             | DeskTrouble::SeveralKeys { .. }
@@ -93,7 +96,9 @@ impl DeskTrouble {
         match self {
             DeskTrouble::NoQueue { queue, store } => text(lang, &key, &[("queue", queue), ("store", store)]),
             DeskTrouble::NoEscalation { id, store } => text(lang, &key, &[("id", id), ("store", store)]),
-            DeskTrouble::NoKey { written, store } => text(lang, &key, &[("key", written), ("store", store)]),
+            DeskTrouble::NoKey { written, store } | DeskTrouble::NoWholeKey { written, store } => {
+                text(lang, &key, &[("key", written), ("store", store)])
+            }
             DeskTrouble::SeveralKeys { written, named } => {
                 text(lang, &key, &[("key", written), ("names", &named.join(", "))])
             }
@@ -141,6 +146,7 @@ impl DeskTrouble {
             DeskTrouble::NoQueue { .. } => "no-queue",
             DeskTrouble::NoEscalation { .. } => "no-escalation",
             DeskTrouble::NoKey { .. } => "no-key",
+            DeskTrouble::NoWholeKey { .. } => "no-whole-key",
             DeskTrouble::SeveralKeys { .. } => "several-keys",
             DeskTrouble::TooManyKeys { .. } => "too-many-keys",
             DeskTrouble::KeyChanged { .. } => "key-changed",

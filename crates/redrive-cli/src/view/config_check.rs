@@ -17,6 +17,8 @@ pub(crate) struct ConfigCheckView {
     pub(crate) rules: Vec<String>,
     /// Rules of automatic recovery.
     pub(crate) recovery_rules: Vec<String>,
+    /// Requests that are guarded by idempotency keys.
+    pub(crate) routes: Vec<String>,
 }
 
 /// One thing that is wrong or odd.
@@ -43,11 +45,12 @@ impl Page for ConfigCheckView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
         let lang = reader.lang;
         let verdict = if self.ok {
-            let counts: [(&str, &dyn std::fmt::Display); 4] = [
+            let counts: [(&str, &dyn std::fmt::Display); 5] = [
                 ("file", &self.file),
                 ("policies", &self.policies.len()),
                 ("rules", &self.rules.len()),
                 ("recovery", &self.recovery_rules.len()),
+                ("routes", &self.routes.len()),
             ];
             Span::new(text(lang, "config-check.ok", &counts), Tone::Good)
         } else {

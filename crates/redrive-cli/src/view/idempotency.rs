@@ -2,10 +2,12 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use redrive_policy::Lang;
+use redrive_policy::{Lang, one_line};
 use redrive_store::{JobId, KeyRecord, KeyState, StoredResponse, Timestamp};
 use serde::Serialize;
 
+use super::header::Header;
+use super::key_reason::key_reason;
 use super::moment::{date_time, rough, when};
 use super::{Block, Column, Listing, Page, Reader, Span, Tone};
 use crate::run_answer::RunAnswer;
@@ -114,8 +116,8 @@ impl Page for KeysView {
             Column::left(word("endpoint")).cut_to(12),
             Column::left(word("state-column")),
             Column::right(word("status")),
-            Column::right(word("created")).rank(2),
-            Column::right(word("expires")).rank(1),
+            Column::right(word("created")).rank(1),
+            Column::right(word("expires")).rank(2),
         ];
         let row = |item: &KeyLine| {
             vec![
@@ -141,19 +143,14 @@ impl Page for KeysView {
     }
 }
 
-/// A header of an answer.
-#[derive(Debug, Serialize)]
-struct Header {
-    name: String,
-    value: String,
-}
-
 /// One key, and its answer. JSON: `redrive/idempotency_key.v1`.
 #[derive(Debug, Serialize)]
 pub(crate) struct KeyView {
     schema: &'static str,
     #[serde(flatten)]
     line: KeyLine,
+    /// Why nobody knows how it ended, as its event has it; absent when the event is no longer kept.
+    why: Option<String>,
     response_headers: Vec<Header>,
     /// The body, where it was asked for and is text.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -172,6 +169,7 @@ impl KeyView {
     pub(crate) fn new(
         record: &KeyRecord,
         response: Option<StoredResponse>,
+        why: Option<String>,
         with_body: bool,
         now: Timestamp,
     ) -> KeyView {
@@ -190,6 +188,7 @@ impl KeyView {
         KeyView {
             schema: "redrive/idempotency_key.v1",
             line: KeyLine::new(record),
+            why,
             response_headers: response.headers.iter().map(header).collect(),
             response_body: as_text,
             response_body_base64: as_bytes,
@@ -218,6 +217,9 @@ impl KeyView {
             let key = if line.state == KeyState::Completed { "answered" } else { "unknown-since" };
             facts.push((word(key), at(ended)));
         }
+        if line.state == KeyState::UnknownOutcome {
+            facts.push((word("why-unknown"), self.why_in_words(lang)));
+        }
         if line.expires_at.is_some() {
             facts.push((word("expires"), line.expires(self.now, reader)));
         }
@@ -238,6 +240,13 @@ impl KeyView {
                 .map(|header| (header.name.clone(), Span::plain(header.value.clone()))),
         );
         facts
+    }
+
+    fn why_in_words(&self, lang: Lang) -> Span {
+        match &self.why {
+            Some(why) => Span::plain(key_reason(why, lang).unwrap_or_else(|| one_line(why))),
+            None => Span::new(say(lang, "idempotency.why-not-kept"), Tone::Dim),
+        }
     }
 
     fn body(&self, lang: Lang) -> Vec<Block> {

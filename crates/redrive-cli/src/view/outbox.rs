@@ -7,6 +7,7 @@ use redrive_policy::{Lang, one_line, redact};
 use redrive_store::{ItemState, OutboxItem, Timestamp};
 use serde::Serialize;
 
+use super::header::Header;
 use super::moment::{rough, when};
 use super::{Block, Column, Listing, Page, Reader, Span, Tone};
 use crate::escape::beginning;
@@ -144,7 +145,7 @@ pub(crate) struct ItemView {
     schema: &'static str,
     #[serde(flatten)]
     line: ItemLine,
-    headers: Vec<(String, String)>,
+    headers: Vec<Header>,
     body_bytes: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<String>,
@@ -169,12 +170,12 @@ impl ItemView {
 }
 
 /// A header as it may be shown.
-fn blanked((name, value): (String, String)) -> (String, String) {
+fn blanked((name, value): (String, String)) -> Header {
     let telling = ["auth", "token", "secret", "key", "cookie", "signature", "password"];
     let lower = name.to_ascii_lowercase();
     let secret = telling.iter().any(|word| lower.contains(word));
     let value = if secret { "[redacted]".to_owned() } else { redact(&value) };
-    (name, value)
+    Header { name, value }
 }
 
 impl Page for ItemView {
@@ -200,7 +201,7 @@ impl Page for ItemView {
         facts.extend(line.sent_at.map(|sent| at("sent-at", sent)));
         facts.extend(line.ended_at.map(|ended| at("ended-at", ended)));
         facts.push((word("last"), Span::plain(line.last.clone().unwrap_or_else(|| line.in_short()))));
-        for (name, value) in &self.headers {
+        for Header { name, value } in &self.headers {
             facts.push((word("header"), Span::plain(format!("{name}: {value}"))));
         }
         let size = text(lang, "outbox.bytes", &[("n", &self.body_bytes)]);
@@ -289,7 +290,7 @@ impl Page for FlushedView {
 pub(crate) struct ItemsMovedView {
     pub(crate) schema: &'static str,
     pub(crate) items: Vec<ItemId>,
-    /// Those with which it could not be done.
+    /// Those with which it could not be done; people are told on stderr.
     pub(crate) not_found: Vec<ItemId>,
     #[serde(skip)]
     pub(crate) key: &'static str,
@@ -297,11 +298,10 @@ pub(crate) struct ItemsMovedView {
 
 impl Page for ItemsMovedView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
-        let line = |key: &str, id: &ItemId, tone| {
-            let line = text(reader.lang, &format!("outbox.{}.{key}", self.key), &[("id", id)]);
-            Block::Text(vec![Span::new(line, tone)])
+        let line = |id: &ItemId| {
+            let line = text(reader.lang, &format!("outbox.{}.done", self.key), &[("id", id)]);
+            Block::Text(vec![Span::new(line, Tone::Good)])
         };
-        let done = self.items.iter().map(|id| line("done", id, Tone::Good));
-        done.chain(self.not_found.iter().map(|id| line("not", id, Tone::Bad))).collect()
+        self.items.iter().map(line).collect()
     }
 }

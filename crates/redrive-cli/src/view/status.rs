@@ -32,6 +32,10 @@ pub(crate) struct StatusView {
     /// Those that wait for somebody, the largest first.
     groups: Vec<GroupLine>,
     workers: u64,
+    /// Idempotency keys of which nobody knows how their request ended.
+    unknown_outcomes: u64,
+    /// Calls of the outbox that failed.
+    outbox_failed: u64,
     /// There is none where it is looked for.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     store_missing: bool,
@@ -133,6 +137,8 @@ impl StatusView {
             groups: groups.into_iter().take(GROUPS_SHOWN).map(GroupLine::from).collect(),
             group_count,
             workers: status.workers,
+            unknown_outcomes: status.unknown_outcomes,
+            outbox_failed: status.outbox_failed,
             store_missing: location.is_empty(),
             location,
             now,
@@ -166,11 +172,26 @@ impl StatusView {
         waiting.into_iter().map(line).collect()
     }
 
+    /// What else waits for a person, and the command that tells more.
+    fn for_people(&self, reader: Reader) -> Vec<Block> {
+        let counts = [
+            ("status.unknown-outcomes", self.unknown_outcomes),
+            ("status.outbox-failed", self.outbox_failed),
+        ];
+        let line = |(key, n): (&str, u64)| {
+            Block::Text(vec![Span::new(text(reader.lang, key, &[("n", &n)]), Tone::Warn)])
+        };
+        counts.into_iter().filter(|(_, n)| *n > 0).map(line).collect()
+    }
+
     fn verdict(&self, reader: Reader) -> Span {
         if self.store_missing {
             return Span::new(say(reader.lang, "status.no-store"), Tone::Warn);
         }
         match (self.dead_letter_queue, self.failed_events) {
+            (0, 0) if self.unknown_outcomes + self.outbox_failed > 0 => {
+                Span::new(say(reader.lang, "status.waits"), Tone::Warn)
+            }
             (0, 0) => Span::new(say(reader.lang, "status.healthy"), Tone::Good),
             (0, failed) => Span::new(text(reader.lang, "status.failures", &[("n", &failed)]), Tone::Warn),
             (dead, _) => Span::new(text(reader.lang, "status.letters", &[("n", &dead)]), Tone::Alarm),
@@ -303,6 +324,7 @@ impl Page for StatusView {
             let line = text(reader.lang, "status.stranded", &[("n", &stranded)]);
             blocks.push(Block::Text(vec![Span::new(line, Tone::Warn)]));
         }
+        blocks.extend(self.for_people(reader));
         blocks.extend(self.pauses(reader));
         let panel = |panel: Panel| vec![Block::Panel(panel)];
         if self.is_healthy() {

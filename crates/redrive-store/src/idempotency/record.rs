@@ -18,7 +18,7 @@ use crate::time::Timestamp;
 const MAX_ENDPOINT_BYTES: usize = 4 << 10;
 /// The most bytes of bodies that one round of sweeping takes away, so that nobody waits for it.
 pub(crate) const SWEPT_BYTES: u64 = 4 << 20;
-/// Keys that are in progress, and those whose outcome is unknown, are counted up to here.
+/// Keys that are in progress, those whose outcome is unknown, and calls that failed are counted up to here.
 pub(crate) const COUNTED: i64 = 100_000;
 
 pub(crate) fn validate_claim(claim: &KeyClaim) -> Result<(), StoreError> {

@@ -10,6 +10,7 @@ use super::line::{Line, args, column};
 use super::memory::Memory;
 use super::texts::sql;
 use super::verb::Question;
+use crate::idempotency::record;
 use crate::seal::Seals;
 use crate::status::{LaneCounts, StoreStatus};
 use crate::time::Timestamp;
@@ -69,6 +70,10 @@ impl Question for StatusOf {
         }
         if let Some(row) = line.first(sql!("worker_count"), args![self.now]).await? {
             status.workers = number(column(&row, 0)?);
+        }
+        if let Some(row) = line.first(sql!("for_people"), args![record::COUNTED]).await? {
+            (status.unknown_outcomes, status.outbox_failed) =
+                (number(column(&row, 0)?), number(column(&row, 1)?));
         }
         Ok(status)
     }

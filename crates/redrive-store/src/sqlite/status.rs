@@ -6,6 +6,7 @@ use rusqlite::params;
 use super::batch::Batch;
 use super::sql;
 use crate::error::StoreError;
+use crate::idempotency::record;
 use crate::status::{LaneCounts, StoreStatus};
 use crate::time::Timestamp;
 
@@ -62,6 +63,10 @@ pub(super) fn status(batch: &Batch<'_, '_>, now: Timestamp) -> Result<StoreStatu
     }
     status.workers =
         number(batch.first(sql!("worker_count"), [now.millis()], |row| row.get(0))?.unwrap_or(0));
+    let (unknown, failed) = batch
+        .first(sql!("for_people"), [record::COUNTED], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .unwrap_or_default();
+    (status.unknown_outcomes, status.outbox_failed) = (number(unknown), number(failed));
     Ok(status)
 }
 

@@ -103,6 +103,7 @@ pub(crate) async fn in_flight_nobody_else_runs_it(given: &Given) {
     assert_eq!(given.store.renew_key(at(29_999), hold, HOLD).await.unwrap(), Finish::Done);
     assert_eq!(claimed(given, 30_000, claim("k")).await, in_flight(59_999));
     assert_eq!(given.store.key_standing().await.unwrap(), (1, 0));
+    assert_eq!(given.store.status(at(30_000)).await.unwrap().unknown_outcomes, 0);
 }
 
 /// R-I4: a holder that falls silent leaves an unknown outcome, with an event, and nobody runs it again.
@@ -128,6 +129,8 @@ pub(crate) async fn a_silent_holder_leaves_an_unknown_outcome(given: &Given) {
     assert_eq!((record.state, record.ended_at), (KeyState::UnknownOutcome, Some(at(30_000))));
     assert_eq!((record.leased_until, record.expires_at), (None, Some(at(30_000 + DAY))));
     assert_eq!(given.store.key_standing().await.unwrap(), (0, 1));
+    let status = given.store.status(at(50_000)).await.unwrap();
+    assert_eq!((status.unknown_outcomes, status.outbox_failed), (1, 0));
 }
 
 /// R-I4: a route that can bear it runs an unknown outcome again; the stale holder loses from then on.

@@ -145,6 +145,8 @@ pub(crate) async fn a_lane_keeps_its_order(given: &Given) {
     assert_eq!(given.store.pending_lanes().await.unwrap(), [""; 0]);
     let sent = read(given, items[1]).await;
     assert_eq!((sent.state, sent.sends, sent.ended_at), (ItemState::Sent, 1, Some(at(5_003))));
+    let status = given.store.status(at(5_004)).await.unwrap();
+    assert_eq!((status.outbox_failed, status.unknown_outcomes), (1, 0));
     let events = told(given, items[0]).await;
     let failed = events.last().expect("it was told");
     assert_eq!(
