@@ -156,6 +156,46 @@ fn failed_items_are_retried_by_hand() {
     assert_eq!(place.run("show", &[&id]).code, 3);
 }
 
+/// R-I7, R-I3: a flush ends while the far side says that it is at it, which uses up no send; and what was done is sent.
+#[test]
+fn a_flush_ends_and_what_was_done_is_sent() {
+    let place = Place::sqlite();
+    let far = Counting::there();
+    far.says(Mood::AboutTheKey("in-flight"));
+    let id = place.add(&far, "1");
+    let began = Instant::now();
+    let ran = place.flush("--wait 2s --max-sends 1");
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stdout.contains("the far side is still working on an earlier send"), "{ran}");
+    assert!((1..=3).contains(&far.requests()), "{}", far.requests());
+    assert_eq!(place.items("")[0]["sends"], 0);
+    far.says(Mood::AboutTheKey("response-not-kept"));
+    let ran = place.flush("");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "Sent: 1. Failed: 0.\n"), "{ran}");
+    assert!(ran.stderr.contains("done by an earlier send, whose answer was not kept"), "{ran}");
+    assert_eq!(place.items("")[0]["id"], id.as_str());
+    assert_eq!(place.items("")[0]["state"], "sent");
+}
+
+/// R-I7: what cannot be sent is refused with advice that fits this command.
+#[test]
+fn hints_name_the_flags_of_the_outbox() {
+    let place = Place::sqlite();
+    let large = place.home.folder.path().join("large");
+    std::fs::File::create(&large).unwrap().set_len(70 << 20).unwrap();
+    let data = format!("@{}", large.display());
+    for (more, code, says) in [
+        (["--data", "1", "ftp://h/"], 2, "redrive outbox add --method"),
+        (["--method", "P OST", "http://h/"], 2, "redrive outbox add --method"),
+        (["--data", &data, "http://h/"], 1, "send its address with --data"),
+    ] {
+        let ran = place.run("add", &more);
+        assert!(ran.code == code && ran.stderr.contains(says), "{more:?}: {ran}");
+        assert!(!ran.stderr.contains("--http") && !ran.stderr.contains("job"), "{more:?}: {ran}");
+    }
+}
+
 /// R-I7: a key is for one call, and a save is one item however often it is added.
 #[test]
 fn keys_and_saves() {

@@ -93,6 +93,8 @@ pub enum Refusal {
     Target,
     /// It is written in a coding that nobody here reads.
     Coding,
+    /// It comes from this proxy itself.
+    Loop,
     /// There is nothing under this reserved path.
     Reserved,
 }
@@ -104,6 +106,7 @@ impl Refusal {
             Refusal::Host => "host",
             Refusal::Target => "target",
             Refusal::Coding => "coding",
+            Refusal::Loop => "loop",
             Refusal::Reserved => "reserved",
         }
     }
@@ -147,6 +150,7 @@ impl Problem {
             Problem::UpstreamTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
             Problem::ProxyRefused(Refusal::Connect | Refusal::Coding) => StatusCode::NOT_IMPLEMENTED,
             Problem::ProxyRefused(Refusal::Host | Refusal::Target) => StatusCode::BAD_REQUEST,
+            Problem::ProxyRefused(Refusal::Loop) => StatusCode::LOOP_DETECTED,
             Problem::ProxyRefused(Refusal::Reserved) => StatusCode::NOT_FOUND,
         }
     }
@@ -265,7 +269,14 @@ mod tests {
         for doubt in [Doubt::Unguarded, Doubt::Unknown, Doubt::SafeToRerun] {
             every.extend([Problem::UpstreamLost(doubt), Problem::UpstreamTimeout(doubt)]);
         }
-        let refusals = [Refusal::Connect, Refusal::Host, Refusal::Target, Refusal::Coding, Refusal::Reserved];
+        let refusals = [
+            Refusal::Connect,
+            Refusal::Host,
+            Refusal::Target,
+            Refusal::Coding,
+            Refusal::Loop,
+            Refusal::Reserved,
+        ];
         every.extend(refusals.map(Problem::ProxyRefused));
         every.push(Problem::UpstreamUnreachable);
         every

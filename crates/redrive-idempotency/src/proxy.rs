@@ -23,9 +23,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderName};
 use http_body_util::combinators::UnsyncBoxBody;
 use redrive::engine::{EngineError, Shutdown};
 use redrive_policy::Policy;
+use redrive_policy::idempotency::Principal;
 use redrive_store::StoreError;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -153,6 +155,8 @@ struct Shared {
     policy: Policy,
     upstream: Arc<Upstream>,
     live: Arc<Live>,
+    /// Headers by which the guard tells requests apart: no client may have them taken off on the way.
+    stays: Vec<HeaderName>,
     tell: Teller,
 }
 
@@ -188,8 +192,13 @@ impl Proxy {
         let upstream =
             Upstream::new(options.upstream.clone(), options.connect_timeout, options.upstream_timeout);
         let upstream = Arc::new(upstream.map_err(ProxyError::Tls)?);
+        let mut stays = vec![AUTHORIZATION, COOKIE, CONTENT_TYPE];
+        stays.extend(guard.guarded().routes.iter().filter_map(|route| match &route.rules.principal {
+            Principal::Header(name) => HeaderName::try_from(name).ok(),
+            Principal::Authorization | Principal::Everybody => None,
+        }));
         let tell = Box::new(tell);
-        Ok(Proxy(Arc::new(Shared { guard, options, policy, upstream, live: Arc::default(), tell })))
+        Ok(Proxy(Arc::new(Shared { guard, options, policy, upstream, live: Arc::default(), stays, tell })))
     }
 
     /// Serves until it is told to end: then nobody new is let in, and what is under way may finish within its time. With a listener of

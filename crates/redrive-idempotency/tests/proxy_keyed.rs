@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use behind::{PATIENCE, Running, Service, Talk, is_problem, line, post};
 use redrive_idempotency::proxy::{Ended, Notable};
-use redrive_idempotency::rules::{Keep, OnUnknown};
+use redrive_idempotency::rules::{Keep, OnUnknown, Principal};
 use redrive_store::KeyState;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
@@ -461,4 +461,23 @@ async fn health_and_metrics_have_their_place() {
     let mut talk = Talk::to(door).await;
     talk.say(get("/anything")).await;
     assert!(talk.all().await.starts_with("HTTP/1.1 404 "));
+}
+
+/// R-I4: no client has a header taken off by which callers are told apart.
+#[tokio::test]
+async fn a_caller_stays_who_it_is_whatever_it_says_of_its_headers() {
+    let (service, _) = after(vec![]).await;
+    let proxy = Running::with(service.address, |rules, _| {
+        rules.principal = Principal::Header("x-account".to_owned());
+    })
+    .await;
+    for account in ["ada", "bob"] {
+        let answer = proxy
+            .ask(format!(
+                "POST /do HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nX-Account: {account}\r\nConnection: close, X-Account\r\nContent-Length: 1\r\n\r\nx"
+            ))
+            .await;
+        assert!(line(&answer).starts_with("HTTP/1.1 201 ") && !is_replay(&answer), "{answer}");
+    }
+    assert_eq!(service.count(), 2);
 }

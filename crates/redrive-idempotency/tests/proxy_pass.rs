@@ -555,3 +555,22 @@ async fn silent_peers_are_asked_for_a_sign_of_life() {
     };
     timeout(Duration::from_secs(5), waiting).await.expect("nobody asks");
 }
+
+/// R-I6: a proxy that is told to be its own service says so at once, instead of asking itself until there is no room left.
+#[tokio::test]
+async fn a_proxy_before_itself_finds_out() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let own = listener.local_addr().unwrap();
+    let proxy = Running::at(listener, own, |_, _| {}, None);
+    let get = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    is_problem(&proxy.ask(get).await, 508, "proxy-request-refused");
+    is_problem(&proxy.post("k", "x").await, 508, "proxy-request-refused");
+    assert!(proxy.records().await.is_empty());
+    let leads = async |url: &str, to: &str| {
+        url.parse::<redrive_idempotency::proxy::UpstreamUrl>().unwrap().leads_to(to.parse().unwrap()).await
+    };
+    assert!(leads("http://127.0.0.1:7412", "127.0.0.1:7412").await);
+    assert!(leads("http://localhost:7412", "0.0.0.0:7412").await);
+    assert!(!leads("http://127.0.0.1:3000", "127.0.0.1:7412").await);
+    assert!(!leads("http://127.0.0.2:7412", "127.0.0.1:7412").await);
+}

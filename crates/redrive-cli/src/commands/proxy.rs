@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use redrive::engine::Shutdown;
 use redrive_idempotency::Guard;
-use redrive_idempotency::proxy::{Ended, Notable, Proxy, ProxyError, ProxyOptions, UpstreamUrl};
+use redrive_idempotency::proxy::{BadUpstream, Ended, Notable, Proxy, ProxyError, ProxyOptions, UpstreamUrl};
 use redrive_policy::idempotency::{Guarded, Route};
 use redrive_policy::{Lang, ProxySettings};
 use tokio::net::TcpListener;
@@ -85,7 +85,8 @@ async fn proxy(
 ) -> Result<Exit, Trouble> {
     let lang = stage.settings.lang;
     let mut signals = Signals::listen().map_err(Trouble::NoRuntime)?;
-    let upstream = options.upstream.to_string();
+    let url = options.upstream.clone();
+    let upstream = url.to_string();
     let (teller, mut told) = unbounded_channel();
     let proxy = Proxy::new(guard, options, move |notable| {
         // Nobody listens only when this process is on its way out.
@@ -93,6 +94,9 @@ async fn proxy(
     })
     .map_err(in_trouble)?;
     let (clients, listen) = bound(&addresses.listen).await?;
+    if url.leads_to(listen).await {
+        return Err(Trouble::Proxy(ProxyTrouble::BadUpstream { url: upstream, why: BadUpstream::Itself }));
+    }
     let admin = match &addresses.admin {
         Some(address) => Some(bound(address).await?),
         None => None,

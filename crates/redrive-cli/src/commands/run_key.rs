@@ -255,7 +255,7 @@ impl Known<'_> {
         };
         match job.state {
             JobState::Dead(_) => Ok(None),
-            JobState::Ready { .. } | JobState::Leased { .. } => self.waiting(&job, stage).map(Some),
+            JobState::Ready { .. } | JobState::Leased { .. } => Ok(Some(self.waiting(&job, stage))),
             JobState::Ended => {
                 let story = self.opened.story(&job)?;
                 match story.iter().rev().find(|event| event.status == EventStatus::Success) {
@@ -268,11 +268,11 @@ impl Known<'_> {
         }
     }
 
-    fn waiting(&self, job: &JobRecord, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+    fn waiting(&self, job: &JobRecord, stage: &mut Stage<'_>) -> Exit {
         let lang = stage.settings.lang;
         stage.talk.error(&text(lang, "run.key.waiting", &[("key", &self.key), ("job", &job.id)]));
         stage.talk.hint(&text(lang, "run.key.waiting-hint", &[("job", &job.id)]));
-        Ok(Exit::Command(COME_LATER))
+        Exit::Command(COME_LATER)
     }
 
     fn in_flight(&self, since: Timestamp, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
@@ -326,7 +326,7 @@ impl Known<'_> {
         match job.state {
             JobState::Ready { .. } | JobState::Leased { .. } => {
                 counts.in_flight = 1;
-                self.waiting(&job, stage)
+                Ok(self.waiting(&job, stage))
             }
             JobState::Dead(_) | JobState::Ended => {
                 let story = self.opened.story(&job)?;

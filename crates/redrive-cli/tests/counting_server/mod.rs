@@ -18,6 +18,8 @@ pub enum Mood {
     Refusing,
     /// 400, with all that it was asked with.
     Repeating,
+    /// 409, with this about the key.
+    AboutTheKey(&'static str),
     /// Every fourth answer is lost after the work was done.
     LosingAnswers,
 }
@@ -162,6 +164,10 @@ fn answer(mut stream: TcpStream, mood: &Mutex<Mood>, seen: &Mutex<Seen>) -> std:
             Mood::LosingAnswers => ("201 Created", String::new(), seen.bodies.len().is_multiple_of(4)),
             Mood::Broken => ("500 Internal Server Error", "it broke".to_owned(), false),
             Mood::Refusing => ("422 Unprocessable Content", "no such place".to_owned(), false),
+            Mood::AboutTheKey(what) => {
+                let problem = format!("{{\"type\":\"urn:redrive:problem:idempotency-{what}\"}}");
+                ("409 Conflict", problem, false)
+            }
             Mood::Repeating => ("400 Bad Request", seen.last.clone(), false),
         }
     };

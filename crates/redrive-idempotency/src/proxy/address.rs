@@ -1,10 +1,12 @@
 //! The service behind the proxy, as somebody writes it: `http://localhost:3000`.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::str::FromStr;
 
 use http::Uri;
 use http::uri::Scheme;
+use tokio::net::lookup_host;
 
 /// The address of a service: a scheme, a host and a port, and nothing else, because targets pass as they are.
 ///
@@ -33,9 +35,15 @@ pub enum BadUpstream {
     /// It has a name or a password in it.
     #[error("a name or a password in it would be sent nowhere; clients send their own")]
     UserInfo,
-    /// It has a path or a query.
+    /// It has a path.
     #[error("a path in it would change what clients ask for; give the host and the port alone")]
     Path,
+    /// It has a query or a fragment.
+    #[error("what stands behind ? or # in it would be sent to nobody; give the host and the port alone")]
+    Query,
+    /// It is the proxy's own.
+    #[error("the proxy itself listens there")]
+    Itself,
 }
 
 impl BadUpstream {
@@ -46,6 +54,8 @@ impl BadUpstream {
             BadUpstream::Scheme => "scheme",
             BadUpstream::UserInfo => "user-info",
             BadUpstream::Path => "path",
+            BadUpstream::Query => "query",
+            BadUpstream::Itself => "itself",
         }
     }
 }
@@ -66,8 +76,11 @@ impl FromStr for UpstreamUrl {
         if authority.as_str().contains('@') {
             return Err(BadUpstream::UserInfo);
         }
-        if !matches!(uri.path(), "" | "/") || uri.query().is_some() || text.contains('#') {
+        if !matches!(uri.path(), "" | "/") {
             return Err(BadUpstream::Path);
+        }
+        if uri.query().is_some() || text.contains('#') {
+            return Err(BadUpstream::Query);
         }
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
         // A colon without a number behind it is somebody's slip, not the usual port.
@@ -100,6 +113,21 @@ impl UpstreamUrl {
     /// Its port.
     pub const fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Whether whoever listens here is the service itself, as far as that can be seen. A name that cannot be looked up leads nowhere yet.
+    pub async fn leads_to(&self, listener: SocketAddr) -> bool {
+        if self.port != listener.port() {
+            return false;
+        }
+        let ours = listener.ip().to_canonical();
+        let Ok(mut found) = lookup_host((self.host.as_str(), self.port)).await else { return false };
+        found.any(|found| {
+            let found = found.ip().to_canonical();
+            found == ours
+                || (ours.is_unspecified() && (found.is_loopback() || found.is_unspecified()))
+                || (found.is_unspecified() && ours.is_loopback())
+        })
     }
 
     /// As a Host header says it.
@@ -140,7 +168,8 @@ mod tests {
             ("ftp://host", BadUpstream::Scheme),
             ("http://ada:secret@host", BadUpstream::UserInfo),
             ("http://host/api", BadUpstream::Path),
-            ("http://host?x=1", BadUpstream::Path),
+            ("http://host?x=1", BadUpstream::Query),
+            ("http://host/#x", BadUpstream::Query),
         ] {
             assert_eq!(text.parse::<UpstreamUrl>(), Err(why), "{text}");
         }

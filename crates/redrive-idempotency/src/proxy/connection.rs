@@ -86,6 +86,11 @@ async fn answer(shared: Arc<Shared>, door: Door, mut request: Request<Incoming>)
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         return whole(shared.reserved(door, &method, &path, lang).await);
     }
+    if let Door::Clients { peer, .. } = door
+        && shared.upstream.is_ours(peer)
+    {
+        return refused(Refusal::Loop);
+    }
     if request.method() == Method::CONNECT {
         return refused(Refusal::Connect);
     }
@@ -98,7 +103,7 @@ async fn answer(shared: Arc<Shared>, door: Door, mut request: Request<Incoming>)
     }
     let upgrade = hops::upgrade_of(request.headers());
     let goes_on = hops::waits_to_go_on(request.version(), request.headers());
-    hops::end_here(request.headers_mut());
+    hops::end_here(request.headers_mut(), &shared.stays);
     *request.version_mut() = Version::HTTP_11;
     match shared.guard.look(request.method(), request.uri(), request.headers()) {
         Looked::Pass => shared.pass(request, upgrade, goes_on).await,

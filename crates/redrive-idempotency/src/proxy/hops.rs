@@ -13,13 +13,14 @@ const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
 /// Takes off what belongs to the connection that a message came by. Trailers may pass, and nothing else of TE.
-pub(super) fn end_here(headers: &mut HeaderMap) {
+/// What the guard goes by stays, whatever a message says of it: the key, the host and the length, and these.
+pub(super) fn end_here(headers: &mut HeaderMap, stays: &[HeaderName]) {
     let wants_trailers = list(headers, &TE).any(|coding| coding.eq_ignore_ascii_case("trailers"));
     let named: Vec<HeaderName> =
         list(headers, &CONNECTION).filter_map(|name| HeaderName::try_from(name).ok()).collect();
     for name in named {
-        // Who asks that the key, the host or the length be forgotten on the way asks for a request to be mistaken for another.
-        if ![IDEMPOTENCY_KEY, HOST, CONTENT_LENGTH].contains(&name) {
+        // Who asks that such a header be forgotten on the way asks for a request to be mistaken for another.
+        if ![IDEMPOTENCY_KEY, HOST, CONTENT_LENGTH].contains(&name) && !stays.contains(&name) {
             headers.remove(&name);
         }
     }
@@ -83,7 +84,8 @@ mod tests {
     fn what_belongs_to_a_connection_ends_with_it() {
         let mut message = headers(&[
             ("connection", "close, X-Secret"),
-            ("connection", "idempotency-key"),
+            ("connection", "idempotency-key, X-Account"),
+            ("x-account", "ada"),
             ("x-secret", "1"),
             ("idempotency-key", "k"),
             ("keep-alive", "timeout=5"),
@@ -93,15 +95,15 @@ mod tests {
             ("upgrade", "h2c"),
             ("x-stays", "1"),
         ]);
-        end_here(&mut message);
-        assert_eq!(message, headers(&[("idempotency-key", "k"), ("x-stays", "1")]));
+        end_here(&mut message, &[HeaderName::from_static("x-account")]);
+        assert_eq!(message, headers(&[("idempotency-key", "k"), ("x-account", "ada"), ("x-stays", "1")]));
     }
 
     /// R-I6: trailers are passed on for whoever can take them.
     #[test]
     fn trailers_may_pass() {
         let mut message = headers(&[("te", "trailers, deflate;q=0.5"), ("connection", "TE")]);
-        end_here(&mut message);
+        end_here(&mut message, &[]);
         assert_eq!(message, headers(&[("te", "trailers"), ("connection", "te")]));
     }
 

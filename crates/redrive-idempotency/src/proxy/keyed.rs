@@ -132,7 +132,7 @@ impl Shared {
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Trouble::Lost("the service changed its protocol unasked".into()));
         }
-        hops::end_here(&mut parts.headers);
+        hops::end_here(&mut parts.headers, &[]);
         parts.version = Version::HTTP_11;
         let word = word::taken(&mut parts.headers);
         let keep = word.unwrap_or_else(|| held.keep(parts.status, &parts.headers));

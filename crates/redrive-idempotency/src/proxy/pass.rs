@@ -118,7 +118,7 @@ fn passed_back(
 ) -> Response<Incoming> {
     let theirs = hyper::upgrade::on(&mut answer);
     let protocol = hops::upgrade_of(answer.headers());
-    hops::end_here(answer.headers_mut());
+    hops::end_here(answer.headers_mut(), &[]);
     // A word for us, whether or not there was a key to say it about.
     answer.headers_mut().remove(REDRIVE_IDEMPOTENCY);
     *answer.version_mut() = Version::HTTP_11;

@@ -3,7 +3,9 @@
 //! A request that no connection took was never sent, and that is the one thing which may always be tried again. Everything else is in
 //! doubt, because nobody can tell an answer that was lost from a request that was.
 
+use std::collections::HashSet;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -60,6 +62,8 @@ pub(super) struct Upstream {
     /// How long the service may refuse to take a byte.
     patience: Duration,
     idle: Mutex<Vec<(SendRequest<Sent>, Instant)>>,
+    /// Our ends of the connections to the service. A client that comes from one of them is ourselves.
+    ours: Arc<Mutex<HashSet<SocketAddr>>>,
 }
 
 impl Upstream {
@@ -69,7 +73,7 @@ impl Upstream {
         patience: Duration,
     ) -> Result<Upstream, String> {
         let tls = if url.is_tls() { Some(tls(&url)?) } else { None };
-        Ok(Upstream { url, tls, connect_timeout, patience, idle: Mutex::default() })
+        Ok(Upstream { url, tls, connect_timeout, patience, idle: Mutex::default(), ours: Arc::default() })
     }
 
     /// Sends a request and waits for the head of its answer, until then.
@@ -142,6 +146,11 @@ impl Upstream {
         idle.push((sender, Instant::now()));
     }
 
+    /// Whether a client at this address is this proxy, which was told that it is its own service.
+    pub(super) fn is_ours(&self, peer: SocketAddr) -> bool {
+        self.ours.lock().unwrap_or_else(PoisonError::into_inner).contains(&canonical(peer))
+    }
+
     /// Whether somebody listens there.
     pub(super) async fn reach(&self) -> io::Result<()> {
         self.dialled().await.map(drop)
@@ -157,19 +166,20 @@ impl Upstream {
     async fn connected(&self, until: Instant) -> io::Result<SendRequest<Sent>> {
         let connecting = async {
             let stream = self.dialled().await?;
+            let end = End::new(&self.ours, stream.local_addr()?);
             match &self.tls {
-                None => self.spoken_to(stream).await,
+                None => self.spoken_to(stream, end).await,
                 Some((connector, name)) => {
                     let shaking = connector.connect(name.clone(), stream);
                     let stream = timeout(self.connect_timeout, shaking).await.map_err(|_| too_slow())??;
-                    self.spoken_to(stream).await
+                    self.spoken_to(stream, end).await
                 }
             }
         };
         timeout_at(until, connecting).await.map_err(|_| too_slow())?
     }
 
-    async fn spoken_to<S>(&self, stream: S) -> io::Result<SendRequest<Sent>>
+    async fn spoken_to<S>(&self, stream: S, end: End) -> io::Result<SendRequest<Sent>>
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     {
@@ -180,9 +190,32 @@ impl Upstream {
         tokio::spawn(async move {
             // Whoever waits for an answer hears of its trouble; without anybody it concerns nobody.
             let _ = connection.with_upgrades().await;
+            drop(end);
         });
         Ok(sender)
     }
+}
+
+/// One of our ends, for as long as there is that connection.
+struct End(Arc<Mutex<HashSet<SocketAddr>>>, SocketAddr);
+
+impl End {
+    fn new(ours: &Arc<Mutex<HashSet<SocketAddr>>>, address: SocketAddr) -> End {
+        let address = canonical(address);
+        ours.lock().unwrap_or_else(PoisonError::into_inner).insert(address);
+        End(Arc::clone(ours), address)
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
+    }
+}
+
+/// The same address is written in two ways where both kinds of them are listened to.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 fn too_slow() -> io::Error {

@@ -182,6 +182,16 @@ impl Running {
         change: impl FnOnce(&mut Rules, &mut ProxyOptions),
         admin: Option<TcpListener>,
     ) -> Running {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Running::at(listener, service, change, admin)
+    }
+
+    pub(crate) fn at(
+        listener: TcpListener,
+        service: SocketAddr,
+        change: impl FnOnce(&mut Rules, &mut ProxyOptions),
+        admin: Option<TcpListener>,
+    ) -> Running {
         let folder = tempfile::tempdir().unwrap();
         let store = Engine::open_store(folder.path().join("redrive.db")).unwrap();
         let engine = Engine::builder(store).policy(quick()).build().unwrap();
@@ -193,7 +203,6 @@ impl Running {
         let told = Arc::clone(&notable);
         let tell = move |notable| told.lock().unwrap().push(notable);
         let proxy = Proxy::new(Guard::of_proxy(&engine, guarded), options, tell).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = Shutdown::new();
         let wish = shutdown.clone();

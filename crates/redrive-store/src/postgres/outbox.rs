@@ -453,8 +453,9 @@ impl Verb for SweepItems {
         let items = tx.line.run(sql!("outbox_delete"), args![gone]).await?;
         // An item that has just gone holds its key no longer.
         let left = most.saturating_sub(i64::try_from(items).unwrap_or(i64::MAX));
-        let saves = tx.line.run(sql!("saved_key_sweep"), args![before, left]).await?;
-        Ok(items + saves)
+        let rows = tx.line.all(sql!("saved_key_old"), args![before, left]).await?;
+        let saves: Vec<String> = rows.iter().map(|row| column(row, 0)).collect::<Result<_, Fault>>()?;
+        Ok(items + tx.line.run(sql!("saved_key_drop"), args![saves]).await?)
     }
 }
 

@@ -1,0 +1,1 @@
+DELETE FROM redrive.saved_key WHERE name = ANY ($1)
