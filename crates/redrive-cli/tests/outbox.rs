@@ -138,7 +138,8 @@ fn failed_items_are_retried_by_hand() {
     }
     let retried = place.run("retry", &[&id, &other, "99999"]);
     assert_eq!(retried.code, 4, "{retried}");
-    assert!(retried.stdout.starts_with(&format!("{id} is pending again.\n")), "{retried}");
+    assert_eq!(retried.stdout, format!("{id} is pending again.\n"), "{retried}");
+    assert_eq!(retried.stderr.lines().filter(|line| line.starts_with("error: ")).count(), 2, "{retried}");
     assert_eq!((place.flush("").code, far.effects()), (0, 2));
     assert_eq!(far.keys().len(), 2, "one key each, whoever sent it");
     assert_eq!(place.run("retry --all", &[]).code, 3);
@@ -149,8 +150,9 @@ fn failed_items_are_retried_by_hand() {
     let asked = place.run("discard", &[&id]);
     assert_eq!((asked.code, asked.stdout.as_str()), (2, ""), "{asked}");
     let gone = place.run("discard --yes", &[&id, &other]);
-    let told = format!("{id} is gone.\n{other} was sent already, or is not there.\n");
-    assert_eq!((gone.code, gone.stdout), (4, told));
+    assert_eq!((gone.code, &*gone.stdout), (4, &*format!("{id} is gone.\n")));
+    let error = format!("error: {other} was sent already, or is not there\n");
+    assert!(gone.stderr.contains(&error), "{gone}");
     assert_eq!(place.run("show", &[&id]).code, 3);
 }
 
