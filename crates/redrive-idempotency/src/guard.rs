@@ -11,7 +11,7 @@ mod held;
 mod renew;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -52,6 +52,8 @@ struct Inner {
     rules: Vec<Arc<Rules>>,
     counters: Counters,
     renewals: Renewals,
+    /// When the store refused to say whether a key is free, and why; until it said so again.
+    trouble: Mutex<Option<(Instant, String)>>,
     bells: [Notify; BELLS],
 }
 
@@ -140,6 +142,7 @@ impl Guard {
             rules,
             counters: Counters::default(),
             renewals: Renewals::default(),
+            trouble: Mutex::default(),
             bells: [const { Notify::const_new() }; BELLS],
         }))
     }
@@ -161,6 +164,18 @@ impl Guard {
             tokio::time::sleep(FIRST_LOOK).await;
         }
         self.write_counts().await
+    }
+
+    /// Since when the store cannot be asked for keys, and why, as the last request found; nothing while it can.
+    pub fn trouble(&self) -> Option<(Instant, String)> {
+        self.0.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn asked_the_store(&self, error: Option<&StoreError>) {
+        let mut trouble = self.0.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        if trouble.is_some() || error.is_some() {
+            *trouble = error.map(|error| (Instant::now(), error.to_string()));
+        }
     }
 
     /// Looks at the head of a request. Asks no store.
@@ -218,6 +233,7 @@ impl Guard {
             bell.as_mut().enable();
             let now = self.0.engine.now();
             let claimed = self.0.engine.store().claim_key(now, claim.clone()).await;
+            self.asked_the_store(claimed.as_ref().err());
             let problem = match claimed {
                 Err(error) => {
                     tracing::error!(%error, endpoint = asked.endpoint, "an idempotency key cannot be looked up; its request is refused");

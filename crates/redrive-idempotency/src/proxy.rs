@@ -107,6 +107,13 @@ pub enum Notable {
     },
     /// It can be reached again.
     UpstreamUp,
+    /// The store cannot be asked for keys: requests that carry one are refused.
+    StoreDown {
+        /// What it said.
+        why: String,
+    },
+    /// It can be asked again.
+    StoreUp,
     /// How a request ended could not be written down.
     NotRecorded {
         /// Its method and path.
@@ -297,6 +304,17 @@ impl Shared {
     fn is_up(&self) {
         if self.live.is_down.swap(false, Ordering::AcqRel) {
             (self.tell)(Notable::UpstreamUp);
+        }
+    }
+
+    /// A request has asked the store for its key: whether that worked is told when it changes.
+    fn has_asked_the_store(&self) {
+        match self.guard.trouble() {
+            None if self.live.store_is_down.swap(false, Ordering::AcqRel) => (self.tell)(Notable::StoreUp),
+            Some((_, why)) if !self.live.store_is_down.swap(true, Ordering::AcqRel) => {
+                (self.tell)(Notable::StoreDown { why });
+            }
+            _ => {}
         }
     }
 

@@ -481,3 +481,21 @@ async fn a_caller_stays_who_it_is_whatever_it_says_of_its_headers() {
     }
     assert_eq!(service.count(), 2);
 }
+
+/// R-I6: a store that cannot be asked is told of, once; what carries a key is refused and not sent, the rest passes, and nobody is told
+/// that all is well.
+#[tokio::test]
+async fn a_store_that_cannot_be_asked_is_told_of() {
+    let (service, _) = after(vec![]).await;
+    let proxy = Running::before(service.address).await;
+    assert_eq!(line(&proxy.post("first", "x").await), "HTTP/1.1 201 Created");
+    proxy.engine.store().close().await.unwrap();
+    for key in ["second", "third"] {
+        is_problem(&proxy.post(key, "x").await, 503, "idempotency-store-unavailable");
+    }
+    assert_eq!(service.count(), 1, "nothing with a key was sent");
+    let down = |notable: &Notable| matches!(notable, Notable::StoreDown { why } if !why.is_empty());
+    assert_eq!(proxy.notable().iter().filter(|notable| down(notable)).count(), 1, "{:?}", proxy.notable());
+    let ready = "GET /.redrive/readyz HTTP/1.1\r\nHost: p\r\nConnection: close\r\n\r\n";
+    assert_eq!(line(&proxy.ask(ready).await), "HTTP/1.1 503 Service Unavailable");
+}

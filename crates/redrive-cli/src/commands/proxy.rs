@@ -174,6 +174,10 @@ fn tell(notable: &Notable, upstream: &str, stage: &mut Stage<'_>) {
             stage.talk.warning(&text(lang, "proxy.down", &[("upstream", &upstream), ("why", why)]));
         }
         Notable::UpstreamUp => stage.talk.note(&text(lang, "proxy.up", &[("upstream", &upstream)])),
+        Notable::StoreDown { why } => {
+            stage.talk.warning(&text(lang, "proxy.store-down", &[("why", why)]));
+        }
+        Notable::StoreUp => stage.talk.note(&text(lang, "proxy.store-up", &[])),
         Notable::NotRecorded { endpoint } => {
             stage.talk.warning(&text(lang, "proxy.not-recorded", &[("endpoint", endpoint)]));
         }

@@ -18,6 +18,9 @@ pub(super) const RESERVED: &str = "/.redrive/";
 /// How long somebody who asks whether we are ready waits for the store.
 const STORE_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
+/// How long a store that took no key counts as one that takes none.
+const TROUBLE_LASTS: Duration = Duration::from_secs(30);
+
 /// Who asks, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Door {
@@ -62,6 +65,11 @@ impl Shared {
     async fn ready(&self) -> Response<Bytes> {
         if self.live.is_draining.load(Ordering::Acquire) {
             return plain(StatusCode::SERVICE_UNAVAILABLE, "draining\n");
+        }
+        // A store that can be read may still refuse to write. After a while somebody has to try again, so this does not last.
+        let refuses = self.guard.trouble().is_some_and(|(at, _)| at.elapsed() < TROUBLE_LASTS);
+        if refuses {
+            return plain(StatusCode::SERVICE_UNAVAILABLE, "the store takes no keys\n");
         }
         match timeout(STORE_ANSWERS_WITHIN, self.guard.engine().store().key_standing()).await {
             Ok(Ok(_)) => {}

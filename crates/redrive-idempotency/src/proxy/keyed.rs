@@ -95,7 +95,9 @@ impl Shared {
 
     /// Takes the key and sends the request until there is an end to it, or answers from the record.
     async fn run(&self, asked: &Asked, request: &Known) -> Response<Answer> {
-        let held = match self.guard.enter(asked, &request.body).await {
+        let entered = self.guard.enter(asked, &request.body).await;
+        self.has_asked_the_store();
+        let held = match entered {
             Entered::Answer(answer) => return whole(answer),
             Entered::Run(held) => held,
         };

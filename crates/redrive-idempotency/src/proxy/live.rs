@@ -19,6 +19,8 @@ pub(super) struct Live {
     pub(super) timed_out: AtomicU64,
     /// Whether the last try to reach the service failed.
     pub(super) is_down: AtomicBool,
+    /// Whether somebody was told that the store cannot be asked.
+    pub(super) store_is_down: AtomicBool,
     pub(super) is_draining: AtomicBool,
 }
 
