@@ -186,7 +186,7 @@ pub(crate) async fn an_answer_is_forgotten_in_time(given: &Given) {
 /// R-I2: what is in flight is never forgotten, and an unknown outcome is, in its time.
 pub(crate) async fn in_flight_never_expires_and_unknown_does(given: &Given) {
     let forever = KeyClaim { hold_for: Duration::from_hours(24 * 365), keep_for: HOLD, ..claim("held") };
-    let held = taken(given, 0, forever).await;
+    let held = taken(given, 0, forever.clone()).await;
     let silent = taken(given, 0, KeyClaim { keep_for: HOLD, ..claim("silent") }).await;
     let swept = given.store.sweep_keys(at(30_000), HOLD, 100).await.unwrap();
     assert_eq!(swept, KeysSwept { lapsed: 1, expired: 0, more: false });
@@ -197,9 +197,18 @@ pub(crate) async fn in_flight_never_expires_and_unknown_does(given: &Given) {
     assert_eq!(unknown, Claimed::Unknown { since: at(30_000), job: None });
     let swept = given.store.sweep_keys(at(100 * DAY), HOLD, 100).await.unwrap();
     assert_eq!(swept, KeysSwept { lapsed: 0, expired: 1, more: false });
-    assert!(matches!(claimed(given, 100 * DAY, claim("held")).await, Claimed::InFlight { .. }));
+    assert!(matches!(claimed(given, 100 * DAY, forever).await, Claimed::InFlight { .. }));
     assert_eq!(complete(given, 100 * DAY, held, b"at last").await, Finish::Done);
     assert!(matches!(claimed(given, 100 * DAY, claim("silent")).await, Claimed::Taken { again: false, .. }));
+}
+
+/// R-I4: a holder whose clock was ahead, and who is gone, does not hold its key until that time comes.
+pub(crate) async fn a_clock_that_was_ahead_holds_no_key(given: &Given) {
+    let ahead = taken(given, DAY, claim("ahead")).await;
+    assert!(matches!(claimed(given, 0, claim("ahead")).await, Claimed::Unknown { .. }));
+    assert_eq!(types(given, ahead.record).await, ["idempotency_unknown"]);
+    assert_eq!(complete(given, 1_000, ahead, b"alive after all").await, Finish::Done);
+    assert!(matches!(claimed(given, 2_000, claim("ahead")).await, Claimed::Completed { .. }));
 }
 
 /// R-I4: a holder that was given up may still say how it ended, as long as nobody else took the key.

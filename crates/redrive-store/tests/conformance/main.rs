@@ -115,6 +115,7 @@ macro_rules! suite {
                 an_answer_is_replayed, another_request_is_a_mismatch, in_flight_nobody_else_runs_it,
                 a_silent_holder_leaves_an_unknown_outcome, a_rerun_takes_over, an_answer_is_forgotten_in_time,
                 in_flight_never_expires_and_unknown_does, a_late_completion_counts, a_late_heartbeat_holds_on,
+                a_clock_that_was_ahead_holds_no_key,
                 what_is_given_up_is_unknown, what_is_released_is_free, a_person_resets_a_key, principals_are_independent,
                 of_a_thousand_one_runs_it, a_crowd_gets_the_answer, a_claim_dropped_before_its_answer_frees_the_key, a_sweep_is_bounded, answers_are_kept_byte_by_byte, too_much_is_refused,
                 records_are_listed_in_pages,
