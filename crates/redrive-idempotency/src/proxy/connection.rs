@@ -1,6 +1,7 @@
 //! One client: its requests one after another, each sent where it belongs.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +35,7 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, door: Door, sh
         tracing::debug!(%error, "a client went away before it was let in");
         return;
     }
+    let Ok(here) = stream.local_addr() else { return };
     let patience = shared.options.client_timeout;
     let begun = AtomicBool::new(false);
     let (line, client) = presence::line(stream);
@@ -41,7 +43,7 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, door: Door, sh
         begun.store(true, Ordering::Relaxed);
         let (shared, client) = (Arc::clone(&shared), client.clone());
         async move {
-            let answer = answer(shared, door, request).await;
+            let answer = answer(shared, door, here, request).await;
             Ok::<_, Infallible>(answer.map(|body| client.hears(body)))
         }
     });
@@ -79,7 +81,12 @@ pub(super) fn whole(response: Response<Bytes>) -> Response<Answer> {
     response.map(|body| Full::new(body).map_err(|never| match never {}).boxed_unsync())
 }
 
-async fn answer(shared: Arc<Shared>, door: Door, mut request: Request<Incoming>) -> Response<Answer> {
+async fn answer(
+    shared: Arc<Shared>,
+    door: Door,
+    here: SocketAddr,
+    mut request: Request<Incoming>,
+) -> Response<Answer> {
     let lang = language(request.headers());
     let refused = |refusal| whole(Problem::ProxyRefused(refusal).response(lang));
     if door == Door::Admin || request.uri().path().starts_with(RESERVED) {
@@ -87,7 +94,7 @@ async fn answer(shared: Arc<Shared>, door: Door, mut request: Request<Incoming>)
         return whole(shared.reserved(door, &method, &path, lang).await);
     }
     if let Door::Clients { peer, .. } = door
-        && shared.upstream.is_ours(peer)
+        && shared.upstream.is_ours(peer, here)
     {
         return refused(Refusal::Loop);
     }

@@ -62,8 +62,8 @@ pub(super) struct Upstream {
     /// How long the service may refuse to take a byte.
     patience: Duration,
     idle: Mutex<Vec<(SendRequest<Sent>, Instant)>>,
-    /// Our ends of the connections to the service. A client that comes from one of them is ourselves.
-    ours: Arc<Mutex<HashSet<SocketAddr>>>,
+    /// The connections to the service, by both ends. A client at the other end of one of them is ourselves.
+    ours: Arc<Mutex<HashSet<Ends>>>,
 }
 
 impl Upstream {
@@ -146,9 +146,11 @@ impl Upstream {
         idle.push((sender, Instant::now()));
     }
 
-    /// Whether a client at this address is this proxy, which was told that it is its own service.
-    pub(super) fn is_ours(&self, peer: SocketAddr) -> bool {
-        self.ours.lock().unwrap_or_else(PoisonError::into_inner).contains(&canonical(peer))
+    /// Whether the client of a connection is this proxy, which was told that it is its own service. Both ends must fit: a client may well
+    /// have the port that one of our own connections has, which leads elsewhere.
+    pub(super) fn is_ours(&self, client: SocketAddr, here: SocketAddr) -> bool {
+        let ends = (canonical(client), canonical(here));
+        self.ours.lock().unwrap_or_else(PoisonError::into_inner).contains(&ends)
     }
 
     /// Whether somebody listens there.
@@ -166,7 +168,7 @@ impl Upstream {
     async fn connected(&self, until: Instant) -> io::Result<SendRequest<Sent>> {
         let connecting = async {
             let stream = self.dialled().await?;
-            let end = End::new(&self.ours, stream.local_addr()?);
+            let end = End::new(&self.ours, (stream.local_addr()?, stream.peer_addr()?));
             match &self.tls {
                 None => self.spoken_to(stream, end).await,
                 Some((connector, name)) => {
@@ -196,14 +198,17 @@ impl Upstream {
     }
 }
 
-/// One of our ends, for as long as there is that connection.
-struct End(Arc<Mutex<HashSet<SocketAddr>>>, SocketAddr);
+/// Where a connection begins and where it ends.
+type Ends = (SocketAddr, SocketAddr);
+
+/// One of our connections, for as long as it is there.
+struct End(Arc<Mutex<HashSet<Ends>>>, Ends);
 
 impl End {
-    fn new(ours: &Arc<Mutex<HashSet<SocketAddr>>>, address: SocketAddr) -> End {
-        let address = canonical(address);
-        ours.lock().unwrap_or_else(PoisonError::into_inner).insert(address);
-        End(Arc::clone(ours), address)
+    fn new(ours: &Arc<Mutex<HashSet<Ends>>>, (from, to): Ends) -> End {
+        let ends = (canonical(from), canonical(to));
+        ours.lock().unwrap_or_else(PoisonError::into_inner).insert(ends);
+        End(Arc::clone(ours), ends)
     }
 }
 
@@ -232,4 +237,24 @@ fn tls(url: &UpstreamUrl) -> Result<(TlsConnector, ServerName<'static>), String>
         .with_no_client_auth();
     let name = ServerName::try_from(url.host().to_owned()).map_err(|error| told(&error))?;
     Ok((TlsConnector::from(Arc::new(config)), name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-I6: only the far end of one of our own connections is ourselves; a client that has the same port is a client.
+    #[test]
+    fn a_client_with_our_port_is_a_client() {
+        let url = "http://127.0.0.1:3000".parse().unwrap();
+        let upstream = Upstream::new(url, Duration::from_secs(1), Duration::from_secs(1)).unwrap();
+        let [ours, service, proxy] =
+            [40_000, 3_000, 7_412].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let to_the_service = End::new(&upstream.ours, (ours, service));
+        assert!(!upstream.is_ours(ours, proxy));
+        let to_itself = End::new(&upstream.ours, (ours, proxy));
+        assert!(upstream.is_ours(ours, proxy));
+        drop((to_the_service, to_itself));
+        assert!(!upstream.is_ours(ours, proxy));
+    }
 }
