@@ -48,9 +48,9 @@ fn fill(path: &std::path::Path, rows: u64) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     transaction.execute(
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
-         INSERT INTO idempotency_keys (principal, key, endpoint, request_hash, state, incarnation, response_status,
+         INSERT INTO idempotency_keys (id, principal, key, endpoint, request_hash, state, incarnation, response_status,
              response_headers, response_body, created_at, ended_at, expires_at)
-         SELECT 'nobody', printf('%08x-0000-4000-8000-%012x', (i * 2654435761) % 4294967296, i), 'POST /v1/bookmarks', printf('%064x', i), 1, -i, 201,
+         SELECT -i, 'nobody', printf('%08x-0000-4000-8000-%012x', (i * 2654435761) % 4294967296, i), 'POST /v1/bookmarks', printf('%064x', i), 1, -i, 201,
              CAST('[]' AS BLOB), zeroblob(200), i % 1000, i % 1000, 1000 + i % 1000 FROM n",
         [rows.cast_signed()],
     )?;

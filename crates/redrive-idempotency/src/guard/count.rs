@@ -13,8 +13,8 @@ const GATHER: Duration = Duration::from_secs(1);
 /// After so many gatherings keys are looked after as well.
 const SWEEP_EVERY: u64 = 30;
 /// How many records one round of sweeping looks at, and how long it rests before the next.
-const SWEEP_ROUND: u32 = 500;
-const SWEEP_REST: Duration = Duration::from_millis(20);
+const SWEEP_ROUND: u32 = 25;
+const SWEEP_REST: Duration = Duration::from_millis(25);
 
 /// Something that is counted.
 #[derive(Debug, Clone, Copy)]
