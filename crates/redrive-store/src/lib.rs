@@ -4,6 +4,7 @@
 //! (ARCHITECTURE.md, invariant 2). The traits know no database: [`Sqlite`] is the embedded store, and PostgreSQL is its
 //! twin. The store never computes a delay and never judges a failure; it is told (invariant 4).
 
+mod board;
 mod check;
 #[cfg(all(feature = "sqlite", feature = "postgres"))]
 mod copy;
@@ -43,6 +44,7 @@ mod worker;
 use std::future::Future;
 use std::pin::Pin;
 
+pub use board::{Board, MAX_NOTICE_BYTES, Notice, NoticeChange, Posted};
 pub use check::{CheckReport, Violation};
 #[cfg(all(feature = "sqlite", feature = "postgres"))]
 pub use copy::{Copied, CopyEnd, CopyOptions, CopyOutcome, CopyStep, copy_store};
@@ -110,6 +112,7 @@ pub trait Store:
     + Idempotency
     + Outbox
     + Queues
+    + Board
     + Events
     + Metrics
     + Workers
@@ -128,6 +131,7 @@ impl<S> Store for S where
         + Idempotency
         + Outbox
         + Queues
+        + Board
         + Events
         + Metrics
         + Workers

@@ -6,6 +6,7 @@
 
 mod backup;
 mod batch;
+mod board;
 mod check;
 mod complete_in;
 #[cfg(feature = "sqlite")]

@@ -5,6 +5,7 @@
 
 mod backup;
 mod batch;
+mod board;
 mod check;
 mod checkpoint;
 mod claim;

@@ -20,6 +20,8 @@ const MIGRATIONS: &[(i64, &str, i64, &str)] = &[
     (3, "tasks", 3, include_str!("../../migrations/postgres/0003_tasks.sql")),
     // A binary that knows no idempotency keys would seal the rest anew and let the key of their answers go.
     (4, "idempotency", 4, include_str!("../../migrations/postgres/0004_idempotency.sql")),
+    // A binary that knows no board would seal the rest anew and let the key of its notices go.
+    (5, "server", 5, include_str!("../../migrations/postgres/0005_server.sql")),
 ];
 
 pub(super) fn newest() -> i64 {

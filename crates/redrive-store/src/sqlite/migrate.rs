@@ -11,6 +11,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (2, "recovery", include_str!("../../migrations/sqlite/0002_recovery.sql")),
     (3, "tasks", include_str!("../../migrations/sqlite/0003_tasks.sql")),
     (4, "idempotency", include_str!("../../migrations/sqlite/0004_idempotency.sql")),
+    (5, "server", include_str!("../../migrations/sqlite/0005_server.sql")),
 ];
 
 pub(super) fn newest() -> i64 {
