@@ -5,13 +5,22 @@
 //! come from there. Nothing here has a power of its own: every handler calls what the command line calls.
 
 mod api;
+mod app;
 mod body;
 mod caller;
+mod fault;
+mod front;
+mod gate;
+mod language;
 mod listen;
 mod openapi;
+mod path;
 mod problem;
+mod query;
+mod request_id;
 mod route;
 mod settings;
+pub mod shape;
 
 use std::sync::Arc;
 
@@ -19,7 +28,7 @@ use redrive::engine::{Engine, Shutdown};
 use tokio::net::TcpListener;
 
 pub use caller::{Caller, Scope};
-pub use problem::{Code, Problem};
+pub use problem::{Code, Problem, Told};
 pub use settings::ServerSettings;
 
 /// A server on an engine.
