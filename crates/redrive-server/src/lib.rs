@@ -13,9 +13,10 @@ mod problem;
 mod route;
 mod settings;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use redrive::engine::{Engine, Shutdown};
+use redrive_store::WorkerId;
 use tokio::net::TcpListener;
 
 pub use caller::{Caller, Scope};
@@ -30,12 +31,18 @@ struct Inner {
     engine: Engine,
     settings: ServerSettings,
     shutdown: Shutdown,
+    presence: OnceLock<WorkerId>,
 }
 
 impl Server {
     /// A server that answers for this engine.
     pub fn new(engine: &Engine, settings: ServerSettings) -> Server {
-        Server(Arc::new(Inner { engine: engine.clone(), settings, shutdown: Shutdown::new() }))
+        Server(Arc::new(Inner {
+            engine: engine.clone(),
+            settings,
+            shutdown: Shutdown::new(),
+            presence: OnceLock::new(),
+        }))
     }
 
     /// Answers on this listener until `shutdown` asks it to end: then nothing new is taken, and what runs is finished.
@@ -46,6 +53,18 @@ impl Server {
     /// By which it is asked to end.
     pub fn shutdown(&self) -> &Shutdown {
         &self.0.shutdown
+    }
+
+    /// As which worker this process is present in the store: leases that are taken through the API are this worker's. Whoever says
+    /// so keeps the presence alive; only the first one counts.
+    pub fn present_as(&self, worker: WorkerId) {
+        // One process is one worker for as long as it lives.
+        let _ = self.0.presence.set(worker);
+    }
+
+    /// As which worker this process is present, if somebody has said.
+    pub fn presence(&self) -> Option<WorkerId> {
+        self.0.presence.get().copied()
     }
 
     /// The description of the API, as OpenAPI 3.1.
