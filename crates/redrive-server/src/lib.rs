@@ -10,6 +10,7 @@ mod caller;
 mod listen;
 mod openapi;
 mod problem;
+mod remote;
 mod route;
 mod settings;
 
@@ -30,12 +31,18 @@ struct Inner {
     engine: Engine,
     settings: ServerSettings,
     shutdown: Shutdown,
+    remote: remote::Door,
 }
 
 impl Server {
     /// A server that answers for this engine.
     pub fn new(engine: &Engine, settings: ServerSettings) -> Server {
-        Server(Arc::new(Inner { engine: engine.clone(), settings, shutdown: Shutdown::new() }))
+        Server(Arc::new(Inner {
+            engine: engine.clone(),
+            settings,
+            shutdown: Shutdown::new(),
+            remote: remote::Door::default(),
+        }))
     }
 
     /// Answers on this listener until `shutdown` asks it to end: then nothing new is taken, and what runs is finished.
