@@ -5,6 +5,7 @@
 //! nothing here computes a delay: the store writes down what the policy decides. Closures that never leave the process
 //! go the same way ([`Engine::retry`]), and so do the executors for commands and HTTP calls.
 
+mod act;
 mod attempt;
 mod batch;
 mod builder;
@@ -61,6 +62,7 @@ use policies::Policies;
 /// The store's own words: `NewJob`, `JobId`, `DeadLetter`, `enqueue_in` and the rest.
 pub use redrive_store as store;
 
+pub use act::Act;
 pub use attempt::AttemptReport;
 pub use batch::{BatchContext, Item, ItemAnswer};
 pub use builder::{EngineBuilder, Retention};
