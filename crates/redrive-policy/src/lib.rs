@@ -47,8 +47,9 @@ pub use backoff::{
 pub use cause::{Cause, CauseSet, Class, ErrorCategory, FailureType, UnknownName};
 pub use classify::{Classifier, Explanation, RuleError, RuleSpec, TEXT_BOUND, UserRule};
 pub use config::{
-    AutoRedrive, Config, ConfigError, Expected, Format, Place, Problem, ProblemKind, ProxySettings,
-    RecoverySettings, Settings, TaskRetryOverride, ValueType, policy_from_json, policy_to_json,
+    Allowed, AutoRedrive, Config, ConfigError, Expected, Format, Place, Problem, ProblemKind, ProxySettings,
+    RecoverySettings, ServerConfig, Settings, TaskRetryOverride, TlsFiles, ValueType, policy_from_json,
+    policy_to_json,
 };
 pub use decide::{
     Action, Decision, DecisionKind, DecisionRecord, DelaySource, History, Why, decide, describe_jitter,

@@ -3,6 +3,7 @@
 //! Add a field here, read it where its section is read, and checking, suggestions and the JSON Schema follow.
 
 use super::idempotency_file::{IDEMPOTENCY, PROXY};
+use super::server_file::SERVER;
 use super::shape::{Field, Rule, Shape, Table};
 use crate::cause::{Cause, FailureType};
 use crate::policy::LongRetryAfter;
@@ -80,6 +81,7 @@ pub(super) const FILE: Table = Table {
             Shape::Table(&PROXY),
             "What redrive proxy would otherwise be told each time.",
         ),
+        Field::optional("server", Shape::Table(&SERVER), "Where redrive serve listens, and what it lets in."),
         Field::optional(
             "store",
             Shape::Beginning(&["sqlite:", "postgres://", "postgresql://"]),
