@@ -2,6 +2,7 @@
 
 mod health;
 mod jobs;
+mod leases;
 
 use axum::Router;
 
@@ -13,6 +14,7 @@ pub(crate) fn routes() -> Vec<Route> {
     let mut routes = Vec::new();
     routes.extend(health::routes());
     routes.extend(jobs::routes());
+    routes.extend(leases::routes());
     routes
 }
 

@@ -11,6 +11,7 @@ mod caller;
 mod listen;
 mod openapi;
 mod problem;
+mod remote;
 mod route;
 mod settings;
 
@@ -33,6 +34,7 @@ struct Inner {
     settings: ServerSettings,
     shutdown: Shutdown,
     presence: OnceLock<WorkerId>,
+    remote: remote::Door,
 }
 
 impl Server {
@@ -43,6 +45,7 @@ impl Server {
             settings,
             shutdown: Shutdown::new(),
             presence: OnceLock::new(),
+            remote: remote::Door::default(),
         }))
     }
 

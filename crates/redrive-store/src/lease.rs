@@ -27,7 +27,7 @@ pub struct LeaseRequest {
     pub worker: WorkerId,
     /// From these queues; empty: all of them.
     pub queues: Vec<String>,
-    /// Only these kinds, which it can run.
+    /// Only these kinds, which it can run; empty: all of them.
     pub kinds: Vec<String>,
     /// Only what is reserved for this worker.
     pub reserved_only: bool,

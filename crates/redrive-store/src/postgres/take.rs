@@ -143,7 +143,7 @@ pub(super) fn hand_over(
             call.room() > 0
                 && !call.abandoned()
                 && !request.reserved_only
-                && request.kinds.contains(&job.kind)
+                && (request.kinds.is_empty() || request.kinds.contains(&job.kind))
                 && (request.queues.is_empty() || request.queues.contains(&job.queue))
         };
         let kept = tx.draining || tx.is_paused(leasable.lane_id);
