@@ -35,8 +35,10 @@ mod read_policy;
 mod read_review;
 mod read_rules;
 mod read_subtask;
+mod read_target;
 mod schema;
 mod shape;
+mod target_file;
 mod task;
 mod words;
 mod write;
@@ -59,6 +61,7 @@ use shape::{Shape, Table};
 pub use problem::{ConfigError, Expected, Place, Problem, ProblemKind, ValueType};
 pub use read_auto_redrive::AutoRedrive;
 pub use read_idempotency::ProxySettings;
+pub use read_target::TargetSettings;
 pub use task::TaskRetryOverride;
 pub use write::policy_to_json;
 
@@ -81,6 +84,8 @@ pub struct Config {
     pub idempotency: Option<Guarded>,
     /// What the proxy would otherwise be told each time.
     pub proxy: ProxySettings,
+    /// How targets are protected.
+    pub targets: TargetSettings,
     /// What the command line would otherwise be told each time.
     pub settings: Settings,
     /// What is odd without being wrong.
@@ -191,6 +196,7 @@ impl Config {
             review: node.get("review").map(read_review::read).unwrap_or_default(),
             idempotency: read_idempotency::read(node, &mut notes),
             proxy: read_idempotency::read_proxy(node, &mut notes),
+            targets: read_target::read(node),
             settings: Settings {
                 store: node.get("store").and_then(Node::text).map(str::to_owned),
                 key_file: node.get("key_file").and_then(Node::text).map(str::to_owned),
