@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::group::short;
 use super::level;
 use super::moment::{date_time, when};
-use super::story::{Attempt, attempts_table, cause_by, own_words};
+use super::story::{Attempt, AttemptWords, attempts_table, cause_by, own_words};
 use super::{Block, Column, Listing, Page, Reader, Span, Tone};
 use crate::escape::beginning;
 use crate::text::{say, text};
