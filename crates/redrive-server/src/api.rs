@@ -1,8 +1,12 @@
 //! The API: a file for each noun, which holds its routes, the shapes that it takes and answers, and its handlers.
 
+mod events;
 mod health;
+mod idempotency;
 mod jobs;
 mod leases;
+mod metrics;
+mod queues;
 
 use axum::Router;
 use redrive_idempotency::IdempotencyLayer;
@@ -16,9 +20,13 @@ use crate::route::Route;
 /// Every route.
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = Vec::new();
+    routes.extend(events::routes());
     routes.extend(health::routes());
+    routes.extend(idempotency::routes());
     routes.extend(jobs::routes());
     routes.extend(leases::routes());
+    routes.extend(metrics::routes());
+    routes.extend(queues::routes());
     routes
 }
 

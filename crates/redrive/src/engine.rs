@@ -24,6 +24,7 @@ mod handler;
 #[cfg(feature = "http-call")]
 mod http_call;
 mod inline;
+mod key_report;
 mod maintenance;
 mod metrics;
 mod overrides;
@@ -39,6 +40,8 @@ mod secret;
 mod settle;
 mod shutdown;
 mod simulate;
+mod status;
+mod story;
 #[cfg(feature = "tasks")]
 mod task;
 mod trace;
@@ -81,6 +84,7 @@ pub use handler::Reply;
 #[cfg(feature = "http-call")]
 pub use http_call::HttpExecutor;
 pub use inline::InlineRetry;
+pub use key_report::{KeyReport, key_id};
 pub use maintenance::Maintained;
 pub use maintenance::recover::check_recovery_rule;
 pub use metrics::{
@@ -101,6 +105,8 @@ pub use remote::{
 pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
+pub use status::{GroupCount, GroupReport, LaneReport, QueueReport, StatusReport};
+pub use story::{JobStory, StoryAttempt, job_state};
 #[cfg(feature = "tasks")]
 pub use task::{Driver, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan, subtask_id};
 pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};

@@ -8,7 +8,7 @@ mod shapes;
 
 use axum::Json;
 use axum::body::Body as Answer;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header;
@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use crate::Server;
 use crate::body::Body;
 use crate::caller::{Caller, Scope};
+use crate::path::Path;
 use crate::problem::{Code, Problem};
 use crate::remote::HandingOut;
 use crate::route::Route;
@@ -31,13 +32,16 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("/v1/queues/{queue}/lease", Scope::Work, "lease", "Hands out jobs that are due.", lease)
             .takes::<LeaseBody>()
-            .answers::<Leased>(200, "What was due; nothing when nothing was in time."),
+            .answers::<Leased>(200, "What was due; nothing when nothing was in time.")
+            .unguarded(),
         Route::post("/v1/leases/settle", Scope::Work, "settle", "Ends attempts.", settle)
             .takes::<SettleBody>()
-            .answers::<SettledItems>(200, "What became of each, in their order."),
+            .answers::<SettledItems>(200, "What became of each, in their order.")
+            .unguarded(),
         Route::post("/v1/leases/extend", Scope::Work, "extend", "Keeps leases: a heartbeat.", extend)
             .takes::<ExtendBody>()
-            .answers::<Extended>(200, "What became of each, in their order."),
+            .answers::<Extended>(200, "What became of each, in their order.")
+            .unguarded(),
     ]
 }
 
@@ -48,7 +52,7 @@ async fn lease(
     Body(body): Body<LeaseBody>,
 ) -> Result<Response, Problem> {
     if !caller.reaches(&queue) {
-        return Err(Problem::new(Code::Forbidden, "this token does not reach that queue"));
+        return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue));
     }
     let request = asked(&server, queue, body)?;
     let remote = server.remote().await?;
