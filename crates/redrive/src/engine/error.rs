@@ -70,6 +70,9 @@ pub enum EngineError {
         #[source]
         why: RuleProblem,
     },
+    /// Others changed the same thing at the same time, each time that it was tried.
+    #[error("{0} is being changed by others; try again")]
+    Outrun(String),
     /// An event that nobody knows.
     #[error("there is no event {0}")]
     UnknownEvent(String),
