@@ -184,6 +184,11 @@ impl Trouble {
             Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
                 Exit::Usage
             }
+            Trouble::Store(error) | Trouble::Opening { error, .. }
+                if matches!(error.trouble(), StoreTrouble::Broken(_)) =>
+            {
+                Exit::Disk
+            }
             Trouble::NoSnapshotPlace
             | Trouble::Usage { .. }
             | Trouble::UnknownCommand { .. }
