@@ -70,6 +70,10 @@ pub enum EngineError {
         #[source]
         why: RuleProblem,
     },
+    /// A token that cannot be made.
+    #[cfg(feature = "tokens")]
+    #[error(transparent)]
+    BadToken(#[from] super::TokenProblem),
     /// An event that nobody knows.
     #[error("there is no event {0}")]
     UnknownEvent(String),
