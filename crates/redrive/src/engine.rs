@@ -30,6 +30,8 @@ mod overrides;
 mod policies;
 #[cfg(all(feature = "snapshot", feature = "exec"))]
 mod protect;
+#[cfg(feature = "push")]
+mod push;
 mod redrive;
 #[cfg(feature = "remote")]
 mod remote;
@@ -92,6 +94,8 @@ pub use metrics::{
 pub use overrides::{overrides_from_json, overrides_to_json};
 #[cfg(all(feature = "snapshot", feature = "exec"))]
 pub use protect::FileNews;
+#[cfg(feature = "push")]
+pub use push::{BadEndpoint, BadSecret, MOST_ENDPOINTS, PushClients, PushEndpoint, PushSecret};
 pub use redrive::{
     Canary, EndedWhy, MOST_IDS, RedrivePlan, RedrivePreview, RedriveRequest, RedriveRun, RetryNow, Tally,
     Turn, Which, Would, parse_rate, step_size,
