@@ -43,6 +43,8 @@ mod shutdown;
 mod simulate;
 #[cfg(feature = "tasks")]
 mod task;
+#[cfg(feature = "tokens")]
+mod token;
 mod trace;
 mod worker;
 
@@ -76,7 +78,7 @@ pub use error::{EngineError, RuleProblem};
 pub use escalation::{Escalated, EscalationId, EscalationItem, EscalationPage, EscalationPlace};
 pub use events::{Emit, EmitWithRetry, ImportOptions, Imported};
 #[cfg(feature = "exec")]
-pub use exec::CommandExecutor;
+pub use exec::{CommandExecutor, NotListed, may_run};
 pub use executor::{Executor, Running};
 pub use explain::{AttemptStory, Explanation};
 pub use handler::Reply;
@@ -107,6 +109,8 @@ pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
 #[cfg(feature = "tasks")]
 pub use task::{Driver, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan, subtask_id};
+#[cfg(feature = "tokens")]
+pub use token::{NewToken, Scope, Shown, Token, TokenKeeper, TokenProblem, TokenText, queue_fits};
 pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};
 pub use worker::{Worker, WorkerBuilder, WorkerReport};
 

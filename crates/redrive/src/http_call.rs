@@ -7,6 +7,7 @@
 //! Every attempt carries the same `Idempotency-Key` (R-I8), and by its other headers the far side can tell the
 //! attempts apart and turn away one whose lease is over.
 
+mod guard;
 mod spec;
 
 use std::time::Duration;
@@ -16,6 +17,7 @@ use redrive_policy::{Cause, Report, TEXT_BOUND, Verdict};
 use reqwest::{Client, ClientBuilder, Request, Response, Url, redirect};
 use tokio::time::{Instant, timeout, timeout_at};
 
+pub use guard::{Guard, GuardedCalls, Inside, Looked, Lookup, Refused, inside as inside_of_network};
 pub use spec::{BadCall, HttpSpec};
 
 use crate::bounded::{OUTPUT_BOUND, both_ends};
@@ -139,6 +141,9 @@ fn unsendable(message: String) -> Evidence {
 
 /// The line failed. Its error would repeat the address with everything in it.
 pub(crate) fn not_answered(error: reqwest::Error) -> Evidence {
+    if let Some(refused) = guard::refusal_in(&error) {
+        return guard::evidence(&refused);
+    }
     Evidence::of(&error.without_url())
 }
 
