@@ -31,6 +31,8 @@ mod overrides;
 mod policies;
 #[cfg(all(feature = "snapshot", feature = "exec"))]
 mod protect;
+#[cfg(feature = "push")]
+mod push;
 mod redrive;
 #[cfg(feature = "remote")]
 mod remote;
@@ -44,6 +46,8 @@ mod status;
 mod story;
 #[cfg(feature = "tasks")]
 mod task;
+#[cfg(feature = "tokens")]
+mod token;
 mod trace;
 mod worker;
 
@@ -77,7 +81,7 @@ pub use error::{EngineError, RuleProblem};
 pub use escalation::{Escalated, EscalationId, EscalationItem, EscalationPage, EscalationPlace};
 pub use events::{Emit, EmitWithRetry, ImportOptions, Imported};
 #[cfg(feature = "exec")]
-pub use exec::CommandExecutor;
+pub use exec::{CommandExecutor, NotListed, may_run};
 pub use executor::{Executor, Running};
 pub use explain::{AttemptStory, Explanation};
 pub use handler::Reply;
@@ -94,6 +98,8 @@ pub use metrics::{
 pub use overrides::{overrides_from_json, overrides_to_json};
 #[cfg(all(feature = "snapshot", feature = "exec"))]
 pub use protect::FileNews;
+#[cfg(feature = "push")]
+pub use push::{BadEndpoint, BadSecret, MOST_ENDPOINTS, PushClients, PushEndpoint, PushSecret};
 pub use redrive::{
     Canary, EndedWhy, MOST_IDS, RedrivePlan, RedrivePreview, RedriveRequest, RedriveRun, RetryNow, Tally,
     Turn, Which, Would, parse_rate, step_size,
@@ -109,6 +115,8 @@ pub use status::{GroupCount, GroupReport, LaneReport, QueueReport, StatusReport}
 pub use story::{JobStory, StoryAttempt, job_state};
 #[cfg(feature = "tasks")]
 pub use task::{Driver, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan, subtask_id};
+#[cfg(feature = "tokens")]
+pub use token::{NewToken, Scope, Shown, Token, TokenKeeper, TokenProblem, TokenText, queue_fits};
 pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};
 pub use worker::{Worker, WorkerBuilder, WorkerReport};
 

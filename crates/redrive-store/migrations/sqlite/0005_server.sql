@@ -22,3 +22,7 @@ INSERT INTO board VALUES (1, 1);
 -- What the work goes to, where whoever enqueued it says so: it is protected by that name.
 ALTER TABLE job ADD COLUMN target TEXT;
 CREATE INDEX notice_due ON notice (space, due_at, id) WHERE due_at IS NOT NULL;
+CREATE INDEX notice_due ON notice (space, due_at, id) WHERE due_at IS NOT NULL;
+
+-- What the work goes to, where whoever enqueued it says so: it is protected by that name.
+ALTER TABLE job ADD COLUMN target TEXT;
