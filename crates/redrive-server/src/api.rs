@@ -7,6 +7,7 @@ mod jobs;
 mod leases;
 mod metrics;
 mod queues;
+mod tokens;
 
 use axum::Router;
 use redrive_idempotency::IdempotencyLayer;
@@ -27,6 +28,7 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(leases::routes());
     routes.extend(metrics::routes());
     routes.extend(queues::routes());
+    routes.extend(tokens::routes());
     routes
 }
 
