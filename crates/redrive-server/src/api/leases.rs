@@ -34,18 +34,13 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("/v1/queues/{queue}/lease", Scope::Work, "lease", "Hands out jobs that are due.", lease)
             .takes::<LeaseBody>()
-            .answers::<Leased>(200, "What was due; nothing when nothing was in time.")
-            .unguarded(),
             .unguarded()
             .answers::<Leased>(200, "What was due; nothing when nothing was in time."),
         Route::post("/v1/leases/settle", Scope::Work, "settle", "Ends attempts.", settle)
             .takes::<SettleBody>()
-            .answers::<SettledItems>(200, "What became of each, in their order.")
-            .unguarded(),
+            .answers::<SettledItems>(200, "What became of each, in their order."),
         Route::post("/v1/leases/extend", Scope::Work, "extend", "Keeps leases: a heartbeat.", extend)
             .takes::<ExtendBody>()
-            .answers::<Extended>(200, "What became of each, in their order.")
-            .unguarded(),
             .unguarded()
             .answers::<Extended>(200, "What became of each, in their order."),
     ]

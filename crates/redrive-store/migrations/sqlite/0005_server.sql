@@ -11,17 +11,6 @@ CREATE TABLE notice (
     changed_at INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX notice_name ON notice (space, name);
-CREATE INDEX notice_due ON notice (space, due_at) WHERE due_at IS NOT NULL;
-
-CREATE TABLE board (
-    one          INTEGER PRIMARY KEY CHECK (one = 1),
-    next_version INTEGER NOT NULL
-);
-INSERT INTO board VALUES (1, 1);
-
--- What the work goes to, where whoever enqueued it says so: it is protected by that name.
-ALTER TABLE job ADD COLUMN target TEXT;
-CREATE INDEX notice_due ON notice (space, due_at, id) WHERE due_at IS NOT NULL;
 CREATE INDEX notice_due ON notice (space, due_at, id) WHERE due_at IS NOT NULL;
 
 -- What the work goes to, where whoever enqueued it says so: it is protected by that name.
