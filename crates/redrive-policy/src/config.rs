@@ -36,9 +36,11 @@ mod read_review;
 mod read_rules;
 mod read_server;
 mod read_subtask;
+mod read_target;
 mod schema;
 mod server_file;
 mod shape;
+mod target_file;
 mod task;
 mod words;
 mod write;
@@ -62,6 +64,7 @@ pub use problem::{ConfigError, Expected, Place, Problem, ProblemKind, ValueType}
 pub use read_auto_redrive::AutoRedrive;
 pub use read_idempotency::ProxySettings;
 pub use read_server::{Allowed, ServerConfig, TlsFiles};
+pub use read_target::TargetSettings;
 pub use task::TaskRetryOverride;
 pub use write::policy_to_json;
 
@@ -86,6 +89,8 @@ pub struct Config {
     pub proxy: ProxySettings,
     /// Where the server listens, whom it lets in, and what work that came in over the API may do.
     pub server: ServerConfig,
+    /// How targets are protected.
+    pub targets: TargetSettings,
     /// What the command line would otherwise be told each time.
     pub settings: Settings,
     /// What is odd without being wrong.
@@ -197,6 +202,7 @@ impl Config {
             idempotency: read_idempotency::read(node, &mut notes),
             proxy: read_idempotency::read_proxy(node, &mut notes),
             server: read_server::read(node, &mut notes),
+            targets: read_target::read(node),
             settings: Settings {
                 store: node.get("store").and_then(Node::text).map(str::to_owned),
                 key_file: node.get("key_file").and_then(Node::text).map(str::to_owned),

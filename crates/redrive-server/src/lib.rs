@@ -6,14 +6,23 @@
 
 mod act;
 mod api;
+mod app;
 mod body;
 mod caller;
+mod fault;
+mod front;
+mod gate;
+mod language;
 mod listen;
 mod openapi;
+mod path;
 mod problem;
 mod remote;
+mod query;
+mod request_id;
 mod route;
 mod settings;
+pub mod shape;
 
 use std::sync::{Arc, OnceLock};
 
@@ -22,7 +31,7 @@ use redrive_store::WorkerId;
 use tokio::net::TcpListener;
 
 pub use caller::{Caller, Scope};
-pub use problem::{Code, Problem};
+pub use problem::{Code, Problem, Told};
 pub use settings::ServerSettings;
 
 /// A server on an engine.

@@ -24,8 +24,13 @@ impl Server {
     pub(crate) async fn remote(&self) -> Result<&Remote, EngineError> {
         let open = async || {
             let engine = self.engine();
-            let label = format!("server, process {}", std::process::id());
-            let worker = engine.store().register(engine.now(), label, PRESENCE).await?;
+            let worker = match self.presence() {
+                Some(worker) => worker,
+                None => {
+                    let label = format!("server, process {}", std::process::id());
+                    engine.store().register(engine.now(), label, PRESENCE).await?
+                }
+            };
             engine.remote(worker).await
         };
         self.0.remote.0.get_or_try_init(open).await

@@ -20,6 +20,7 @@ pub(super) const EVENT_TYPES: &[&str] = &[
     "job_dead",
     "job_snoozed",
     "job_released",
+    "job_parked",
     "job_cancelled",
     "stale_settle",
     "manual_retry",

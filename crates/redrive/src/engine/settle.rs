@@ -233,7 +233,9 @@ pub(super) fn bounded_why(why: &str) -> String {
 /// When a thing that ended so is due again.
 pub(super) fn next_run(ending: &Ending) -> Option<Timestamp> {
     match ending {
-        Ending::Retry { run_at, .. } | Ending::Snoozed { run_at, .. } => Some(*run_at),
+        Ending::Retry { run_at, .. } | Ending::Snoozed { run_at, .. } | Ending::Parked { run_at, .. } => {
+            Some(*run_at)
+        }
         Ending::Succeeded { .. }
         | Ending::Dead { .. }
         | Ending::Cancelled { .. }

@@ -289,6 +289,8 @@ pub struct WorkerReport {
     pub dead: u64,
     /// Jobs that were put off by their handlers.
     pub snoozed: u64,
+    /// Jobs that were put off because their target is protected.
+    pub parked: u64,
     /// Jobs that were cancelled.
     pub cancelled: u64,
     /// Jobs that were given back.
