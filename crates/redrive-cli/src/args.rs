@@ -346,6 +346,8 @@ pub(crate) struct DemoArgs {
     pub(crate) lasts: Duration,
     #[arg(long, value_name = "N", value_parser = value::seed, default_value = "7")]
     pub(crate) seed: u64,
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
 }
 
 /// The tree of all commands with its texts in that language.
