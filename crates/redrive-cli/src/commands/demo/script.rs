@@ -115,7 +115,7 @@ max_retries = 4
 type = "exponential"
 initial_delay = "{initial}"
 max_delay = "{cap}"
-jitter = {{ mode = "factor", factor = 0.2 }}
+jitter = {{ mode = "plus_minus", factor = 0.2 }}
 
 # Calls to the upstream stop while it is sick: what would have failed is parked, and no attempt is spent.
 [targets."host:{upstream}"]
