@@ -30,6 +30,8 @@ mod overrides;
 mod policies;
 #[cfg(all(feature = "snapshot", feature = "exec"))]
 mod protect;
+#[cfg(feature = "push")]
+mod push;
 mod redrive;
 #[cfg(feature = "remote")]
 mod remote;
@@ -41,6 +43,8 @@ mod shutdown;
 mod simulate;
 #[cfg(feature = "tasks")]
 mod task;
+#[cfg(feature = "tokens")]
+mod token;
 mod trace;
 mod worker;
 
@@ -74,7 +78,7 @@ pub use error::{EngineError, RuleProblem};
 pub use escalation::{Escalated, EscalationId, EscalationItem, EscalationPage, EscalationPlace};
 pub use events::{Emit, EmitWithRetry, ImportOptions, Imported};
 #[cfg(feature = "exec")]
-pub use exec::CommandExecutor;
+pub use exec::{CommandExecutor, NotListed, may_run};
 pub use executor::{Executor, Running};
 pub use explain::{AttemptStory, Explanation};
 pub use handler::Reply;
@@ -90,6 +94,8 @@ pub use metrics::{
 pub use overrides::{overrides_from_json, overrides_to_json};
 #[cfg(all(feature = "snapshot", feature = "exec"))]
 pub use protect::FileNews;
+#[cfg(feature = "push")]
+pub use push::{BadEndpoint, BadSecret, MOST_ENDPOINTS, PushClients, PushEndpoint, PushSecret};
 pub use redrive::{
     Canary, EndedWhy, MOST_IDS, RedrivePlan, RedrivePreview, RedriveRequest, RedriveRun, RetryNow, Tally,
     Turn, Which, Would, parse_rate, step_size,
@@ -103,6 +109,8 @@ pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
 #[cfg(feature = "tasks")]
 pub use task::{Driver, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan, subtask_id};
+#[cfg(feature = "tokens")]
+pub use token::{NewToken, Scope, Shown, Token, TokenKeeper, TokenProblem, TokenText, queue_fits};
 pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};
 pub use worker::{Worker, WorkerBuilder, WorkerReport};
 
