@@ -49,12 +49,14 @@ pub struct Caller {
     pub scopes: Vec<Scope>,
     /// The queues it may do it in, as patterns in which `*` stands for anything; none: all of them.
     pub queues: Vec<String>,
+    /// Why it asks, if the request says so in `Redrive-Reason`.
+    pub why: Option<String>,
 }
 
 impl Caller {
     /// Somebody on this machine, while no token exists.
     pub fn local() -> Caller {
-        Caller { who: "local".to_owned(), scopes: Scope::ALL.to_vec(), queues: Vec::new() }
+        Caller { who: "local".to_owned(), scopes: Scope::ALL.to_vec(), queues: Vec::new(), why: None }
     }
 
     /// Whether it has this scope.

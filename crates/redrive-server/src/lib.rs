@@ -4,6 +4,7 @@
 //! the engine. A route is written down once, in its noun's file: the router, the matrix of scopes and the OpenAPI document all
 //! come from there. Nothing here has a power of its own: every handler calls what the command line calls.
 
+mod act;
 mod api;
 mod body;
 mod caller;

@@ -5,6 +5,7 @@
 //! nothing here computes a delay: the store writes down what the policy decides. Closures that never leave the process
 //! go the same way ([`Engine::retry`]), and so do the executors for commands and HTTP calls.
 
+mod act;
 mod attempt;
 mod batch;
 mod builder;
@@ -57,11 +58,14 @@ use policies::Policies;
 /// The store's own words: `NewJob`, `JobId`, `DeadLetter`, `enqueue_in` and the rest.
 pub use redrive_store as store;
 
+pub use act::Act;
 pub use attempt::AttemptReport;
 pub use batch::{BatchContext, Item, ItemAnswer};
 pub use builder::{EngineBuilder, Retention};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use context::Context;
+#[cfg(all(feature = "exec", feature = "http-call"))]
+pub use dead_letter::{BadPayload, check_payload};
 pub use dead_letter::{BadLine, Discard, JobSettings, LetterLine, LettersImported, Work};
 pub use enqueue::JobBuilder;
 pub use error::{EngineError, RuleProblem};
@@ -92,7 +96,9 @@ pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
 #[cfg(feature = "tasks")]
-pub use task::{Driver, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan, subtask_id};
+pub use task::{
+    Driver, Standing, SubtaskLine, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan, subtask_id,
+};
 pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};
 pub use worker::{Worker, WorkerBuilder, WorkerReport};
 
@@ -194,6 +200,14 @@ impl Engine {
     /// The policy of that name; an error that lists the known ones when there is none.
     pub fn policy(&self, name: &str) -> Result<Policy, EngineError> {
         self.policies().named(Some(name)).map(|named| named.policy.clone())
+    }
+
+    /// Every policy that a job can name, in the order of their names, with whether it is one of the user's own.
+    pub fn all_policies(&self) -> Vec<(Policy, bool)> {
+        let is_own = |policy: &Policy| {
+            Policy::preset(&policy.name).is_none_or(|preset| preset.version() != policy.version())
+        };
+        self.policies().all().map(|policy| (policy.clone(), is_own(policy))).collect()
     }
 
     /// The policy of whoever names none.
