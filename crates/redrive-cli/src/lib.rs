@@ -8,6 +8,7 @@ mod commands;
 mod escape;
 mod exit;
 mod help;
+mod log;
 mod pointer;
 mod render;
 mod run_answer;

@@ -84,8 +84,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Caller, Problem> {
-        let caller = parts.extensions.get::<Caller>().cloned();
-        caller
-            .ok_or_else(|| Problem::new(Code::Unauthorized, "a token is needed: Authorization: Bearer rdv_…"))
+        // Taken out, not copied: the front has put it there for one handler.
+        parts.extensions.remove::<Caller>().ok_or(Problem::of(Code::Unauthorized))
     }
 }

@@ -31,7 +31,11 @@ mod policies;
 #[cfg(all(feature = "snapshot", feature = "exec"))]
 mod protect;
 mod redrive;
+#[cfg(feature = "remote")]
+mod remote;
 mod search;
+#[cfg(feature = "secrets")]
+mod secret;
 mod settle;
 mod shutdown;
 mod simulate;
@@ -91,6 +95,10 @@ pub use protect::FileNews;
 pub use redrive::{
     Canary, EndedWhy, MOST_IDS, RedrivePlan, RedrivePreview, RedriveRequest, RedriveRun, RetryNow, Tally,
     Turn, Which, Would, parse_rate, step_size,
+};
+#[cfg(feature = "remote")]
+pub use remote::{
+    Decided, HandedOut, HeldLease, Remote, RemoteEnd, RemoteOutcome, RemoteRequest, RemoteSettled,
 };
 pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
