@@ -1,8 +1,14 @@
 //! The API: a file for each noun, which holds its routes, the shapes that it takes and answers, and its handlers.
 
+mod dead_letters;
+mod escalations;
+mod groups;
 mod health;
 mod jobs;
 mod leases;
+mod policies;
+mod redrives;
+mod tasks;
 
 use axum::Router;
 use redrive_idempotency::IdempotencyLayer;
@@ -16,9 +22,15 @@ use crate::route::Route;
 /// Every route.
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = Vec::new();
+    routes.extend(dead_letters::routes());
+    routes.extend(escalations::routes());
+    routes.extend(groups::routes());
     routes.extend(health::routes());
     routes.extend(jobs::routes());
     routes.extend(leases::routes());
+    routes.extend(policies::routes());
+    routes.extend(redrives::routes());
+    routes.extend(tasks::routes());
     routes
 }
 

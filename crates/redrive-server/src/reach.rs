@@ -26,7 +26,7 @@ pub(crate) fn limit(asked: Option<u32>, most: u32) -> Result<u32, Problem> {
     match asked {
         None => Ok(most.min(50)),
         Some(limit) if (1..=most).contains(&limit) => Ok(limit),
-        Some(_) => Err(Problem::new(Code::Invalid, "list.limit").with("most", most).at("limit")),
+        Some(_) => Err(Problem::new(Code::Invalid, "range.number").with("least", 1).with("most", most).at("limit")),
     }
 }
 

@@ -8,7 +8,7 @@ mod shapes;
 
 use axum::Json;
 use axum::body::Body as Answer;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header;
@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use crate::Server;
 use crate::body::Body;
 use crate::caller::{Caller, Scope};
+use crate::path::Path;
 use crate::problem::{Code, Problem};
 use crate::remote::HandingOut;
 use crate::route::Route;
@@ -31,13 +32,16 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("/v1/queues/{queue}/lease", Scope::Work, "lease", "Hands out jobs that are due.", lease)
             .takes::<LeaseBody>()
-            .answers::<Leased>(200, "What was due; nothing when nothing was in time."),
+            .answers::<Leased>(200, "What was due; nothing when nothing was in time.")
+            .unguarded(),
         Route::post("/v1/leases/settle", Scope::Work, "settle", "Ends attempts.", settle)
             .takes::<SettleBody>()
-            .answers::<SettledItems>(200, "What became of each, in their order."),
+            .answers::<SettledItems>(200, "What became of each, in their order.")
+            .unguarded(),
         Route::post("/v1/leases/extend", Scope::Work, "extend", "Keeps leases: a heartbeat.", extend)
             .takes::<ExtendBody>()
-            .answers::<Extended>(200, "What became of each, in their order."),
+            .answers::<Extended>(200, "What became of each, in their order.")
+            .unguarded(),
     ]
 }
 
@@ -48,7 +52,7 @@ async fn lease(
     Body(body): Body<LeaseBody>,
 ) -> Result<Response, Problem> {
     if !caller.reaches(&queue) {
-        return Err(Problem::new(Code::Forbidden, "this token does not reach that queue"));
+        return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue));
     }
     let request = asked(&server, queue, body)?;
     let remote = server.remote().await?;
@@ -59,8 +63,7 @@ async fn lease(
         () = server.shutdown().draining() => Vec::new(),
     };
     let items: Vec<LeasedItem<'_>> = handed.iter().map(told).collect();
-    let answer = serde_json::to_vec(&Leased { items })
-        .map_err(|error| Problem::new(Code::Internal, format!("the answer cannot be written: {error}")))?;
+    let answer = serde_json::to_vec(&Leased { items }).map_err(|_| Problem::of(Code::Internal))?;
     let tokens: Vec<LeaseToken> = handed.iter().map(|handed| handed.leased.token).collect();
     let answer = Answer::new(HandingOut::new(Bytes::from(answer), remote, tokens));
     Ok(([(header::CONTENT_TYPE, "application/json")], answer).into_response())
@@ -68,22 +71,25 @@ async fn lease(
 
 /// What a body asks for, within what this server gives.
 fn asked(server: &Server, queue: String, body: LeaseBody) -> Result<RemoteRequest, Problem> {
-    let invalid = |detail: String| Err(Problem::new(Code::Invalid, detail));
+    let between = |field: &'static str, least: u128, most: u128| {
+        let problem = Problem::new(Code::Invalid, "range.number").with("least", least).with("most", most);
+        Err(problem.at(field))
+    };
     let LeaseBody { max, lease_ms, wait_ms, kinds } = body;
     let settings = server.settings();
     let max = max.unwrap_or(1);
     if max == 0 || max > settings.max_batch {
-        return invalid(format!("max must be 1 to {}", settings.max_batch));
+        return between("max", 1, settings.max_batch as u128);
     }
     let lease_for = lease_ms.map_or(*LEASE_FOR.start(), std::time::Duration::from_millis);
     let lease_for = if lease_ms.is_none() { shapes::DEFAULT_LEASE } else { lease_for };
     if !LEASE_FOR.contains(&lease_for) {
-        let (least, most) = (LEASE_FOR.start().as_millis(), LEASE_FOR.end().as_millis());
-        return invalid(format!("lease_ms must be {least} to {most}"));
+        return between("lease_ms", LEASE_FOR.start().as_millis(), LEASE_FOR.end().as_millis());
     }
     let kinds = kinds.unwrap_or_default();
     if kinds.len() > MOST_KINDS {
-        return invalid(format!("kinds may name at most {MOST_KINDS}"));
+        let problem = Problem::new(Code::Invalid, "refused.many").with("count", kinds.len());
+        return Err(problem.with("most", MOST_KINDS).at("kinds"));
     }
     let wait = std::time::Duration::from_millis(wait_ms.unwrap_or(0)).min(settings.max_wait);
     Ok(RemoteRequest { queues: vec![queue], kinds, max, lease_for, wait })
@@ -164,7 +170,8 @@ fn held(read: Option<HeldLease>, caller: &Caller) -> Result<HeldLease, ItemProbl
 fn few_enough(server: &Server, count: usize) -> Result<(), Problem> {
     let most = server.settings().max_batch;
     if count > most {
-        return Err(Problem::new(Code::Invalid, format!("items may hold at most {most}; these are {count}")));
+        let problem = Problem::new(Code::Invalid, "refused.many").with("count", count);
+        return Err(problem.with("most", most).at("items"));
     }
     Ok(())
 }

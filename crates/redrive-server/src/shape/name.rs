@@ -16,6 +16,10 @@ macro_rules! names {
             pub struct $name;
 
             impl JsonSchema for $name {
+                fn inline_schema() -> bool {
+                    true
+                }
+
                 fn schema_name() -> Cow<'static, str> {
                     stringify!($name).into()
                 }
@@ -65,6 +69,10 @@ names! {
 pub struct Level;
 
 impl JsonSchema for Level {
+    fn inline_schema() -> bool {
+        true
+    }
+
     fn schema_name() -> Cow<'static, str> {
         "Level".into()
     }
