@@ -8,7 +8,7 @@ mod shapes;
 
 use axum::Json;
 use axum::body::Body as Answer;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header;
@@ -19,7 +19,6 @@ use serde_json::value::RawValue;
 use crate::Server;
 use crate::body::Body;
 use crate::caller::{Caller, Scope};
-use crate::path::Path;
 use crate::problem::{Code, Problem};
 use crate::remote::HandingOut;
 use crate::route::Route;
@@ -32,16 +31,13 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("/v1/queues/{queue}/lease", Scope::Work, "lease", "Hands out jobs that are due.", lease)
             .takes::<LeaseBody>()
-            .answers::<Leased>(200, "What was due; nothing when nothing was in time.")
-            .unguarded(),
+            .answers::<Leased>(200, "What was due; nothing when nothing was in time."),
         Route::post("/v1/leases/settle", Scope::Work, "settle", "Ends attempts.", settle)
             .takes::<SettleBody>()
-            .answers::<SettledItems>(200, "What became of each, in their order.")
-            .unguarded(),
+            .answers::<SettledItems>(200, "What became of each, in their order."),
         Route::post("/v1/leases/extend", Scope::Work, "extend", "Keeps leases: a heartbeat.", extend)
             .takes::<ExtendBody>()
-            .answers::<Extended>(200, "What became of each, in their order.")
-            .unguarded(),
+            .answers::<Extended>(200, "What became of each, in their order."),
     ]
 }
 
@@ -52,7 +48,7 @@ async fn lease(
     Body(body): Body<LeaseBody>,
 ) -> Result<Response, Problem> {
     if !caller.reaches(&queue) {
-        return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue));
+        return Err(Problem::new(Code::Forbidden, "this token does not reach that queue"));
     }
     let request = asked(&server, queue, body)?;
     let remote = server.remote().await?;
@@ -71,25 +67,24 @@ async fn lease(
 
 /// What a body asks for, within what this server gives.
 fn asked(server: &Server, queue: String, body: LeaseBody) -> Result<RemoteRequest, Problem> {
-    let between = |field: &'static str, least: u128, most: u128| {
-        let problem = Problem::new(Code::Invalid, "range.number").with("least", least).with("most", most);
-        Err(problem.at(field))
-    };
     let LeaseBody { max, lease_ms, wait_ms, kinds } = body;
     let settings = server.settings();
     let max = max.unwrap_or(1);
     if max == 0 || max > settings.max_batch {
-        return between("max", 1, settings.max_batch as u128);
+        return Err(Problem::new(Code::Invalid, "leases.max").with("most", settings.max_batch).at("max"));
     }
     let lease_for = lease_ms.map_or(*LEASE_FOR.start(), std::time::Duration::from_millis);
     let lease_for = if lease_ms.is_none() { shapes::DEFAULT_LEASE } else { lease_for };
     if !LEASE_FOR.contains(&lease_for) {
-        return between("lease_ms", LEASE_FOR.start().as_millis(), LEASE_FOR.end().as_millis());
+        let (least, most) = (LEASE_FOR.start().as_millis(), LEASE_FOR.end().as_millis());
+        return Err(Problem::new(Code::Invalid, "leases.lease_ms")
+            .with("least", least)
+            .with("most", most)
+            .at("lease_ms"));
     }
     let kinds = kinds.unwrap_or_default();
     if kinds.len() > MOST_KINDS {
-        let problem = Problem::new(Code::Invalid, "refused.many").with("count", kinds.len());
-        return Err(problem.with("most", MOST_KINDS).at("kinds"));
+        return Err(Problem::new(Code::Invalid, "leases.kinds").with("most", MOST_KINDS).at("kinds"));
     }
     let wait = std::time::Duration::from_millis(wait_ms.unwrap_or(0)).min(settings.max_wait);
     Ok(RemoteRequest { queues: vec![queue], kinds, max, lease_for, wait })
@@ -170,8 +165,10 @@ fn held(read: Option<HeldLease>, caller: &Caller) -> Result<HeldLease, ItemProbl
 fn few_enough(server: &Server, count: usize) -> Result<(), Problem> {
     let most = server.settings().max_batch;
     if count > most {
-        let problem = Problem::new(Code::Invalid, "refused.many").with("count", count);
-        return Err(problem.with("most", most).at("items"));
+        return Err(Problem::new(Code::Invalid, "leases.items")
+            .with("most", most)
+            .with("count", count)
+            .at("items"));
     }
     Ok(())
 }

@@ -369,6 +369,8 @@ fn leased(held: HeldLease, job: redrive_store::Job) -> LeasedJob {
         begun: true,
         expires_at: held.leased_at.after(held.lease_for),
         event: held.event,
+        // The gate has asked when it was handed out.
+        redriven: false,
     }
 }
 
@@ -387,7 +389,9 @@ fn decided(settlement: &Settlement) -> Decided {
             reason: letter.reason,
             why: failure.decision.record.reasoning.clone(),
         },
-        Ending::Snoozed { run_at, .. } => Decided::Snoozed { run_at: *run_at },
+        Ending::Snoozed { run_at, .. } | Ending::Parked { run_at, .. } => {
+            Decided::Snoozed { run_at: *run_at }
+        }
         Ending::Cancelled { .. } => Decided::Cancelled,
         Ending::Released { .. } => Decided::Released,
     }
