@@ -26,7 +26,9 @@ pub(crate) fn limit(asked: Option<u32>, most: u32) -> Result<u32, Problem> {
     match asked {
         None => Ok(most.min(50)),
         Some(limit) if (1..=most).contains(&limit) => Ok(limit),
-        Some(_) => Err(Problem::new(Code::Invalid, "range.number").with("least", 1).with("most", most).at("limit")),
+        Some(_) => {
+            Err(Problem::new(Code::Invalid, "range.number").with("least", 1).with("most", most).at("limit"))
+        }
     }
 }
 
@@ -164,9 +166,19 @@ mod tests {
         ] {
             let caller = caller(patterns);
             let filter = caller.queue_filter().unwrap();
-            for queue in
-                ["mail", "MAIL", "sms", "mail-eu", "mail-", "xmail-eu", "a.bc", "axbc", "q\"uo\\te", "日本橋", "and"]
-            {
+            for queue in [
+                "mail",
+                "MAIL",
+                "sms",
+                "mail-eu",
+                "mail-",
+                "xmail-eu",
+                "a.bc",
+                "axbc",
+                "q\"uo\\te",
+                "日本橋",
+                "and",
+            ] {
                 let expected = caller.reaches(queue);
                 assert_eq!(filter.matches(&head(queue), now), expected, "{patterns:?} {queue}: {filter}");
             }

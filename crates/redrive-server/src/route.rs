@@ -154,7 +154,8 @@ impl Route {
 
     /// It takes a body of this shape.
     pub(crate) fn takes<T: JsonSchema>(mut self) -> Route {
-        self.body = Some(Takes { schema: |generator| generator.subschema_for::<T>(), required: true, media: JSON });
+        self.body =
+            Some(Takes { schema: |generator| generator.subschema_for::<T>(), required: true, media: JSON });
         self
     }
 
@@ -167,7 +168,8 @@ impl Route {
 
     /// It may be given a body of this shape.
     pub(crate) fn may_take<T: JsonSchema>(mut self) -> Route {
-        self.body = Some(Takes { schema: |generator| generator.subschema_for::<T>(), required: false, media: JSON });
+        self.body =
+            Some(Takes { schema: |generator| generator.subschema_for::<T>(), required: false, media: JSON });
         self
     }
 

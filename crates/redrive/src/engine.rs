@@ -68,9 +68,9 @@ pub use batch::{BatchContext, Item, ItemAnswer};
 pub use builder::{EngineBuilder, Retention};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use context::Context;
+pub use dead_letter::{BadLine, Discard, JobSettings, LetterLine, LettersImported, Work};
 #[cfg(all(feature = "exec", feature = "http-call"))]
 pub use dead_letter::{BadPayload, check_payload};
-pub use dead_letter::{BadLine, Discard, JobSettings, LetterLine, LettersImported, Work};
 pub use enqueue::JobBuilder;
 pub use error::{EngineError, RuleProblem};
 pub use escalation::{Escalated, EscalationId, EscalationItem, EscalationPage, EscalationPlace};
@@ -105,7 +105,8 @@ pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
 #[cfg(feature = "tasks")]
 pub use task::{
-    Driver, Standing, SubtaskLine, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan, subtask_id,
+    Driver, Standing, SubtaskLine, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan,
+    subtask_id,
 };
 pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};
 pub use worker::{Worker, WorkerBuilder, WorkerReport};

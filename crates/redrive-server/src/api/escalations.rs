@@ -34,10 +34,16 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .asks::<Asked>()
         .answers::<Page<Escalation>>(200, "Some of them, and where the next ones begin."),
-        Route::get("/v1/escalations/{id}", Scope::Read, "get_escalation", "An escalation with its report.", show)
-            .place::<Id>("id")
-            .answers::<EscalationWhole>(200, "The escalation.")
-            .problems(&[Code::NotFound]),
+        Route::get(
+            "/v1/escalations/{id}",
+            Scope::Read,
+            "get_escalation",
+            "An escalation with its report.",
+            show,
+        )
+        .place::<Id>("id")
+        .answers::<EscalationWhole>(200, "The escalation.")
+        .problems(&[Code::NotFound]),
         Route::post(
             "/v1/escalations/{id}/ack",
             Scope::Operate,

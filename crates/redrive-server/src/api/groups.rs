@@ -80,7 +80,9 @@ impl JsonSchema for Fingerprint {
 #[serde(deny_unknown_fields)]
 struct Asked {
     /// Only in these states, with commas between them: `open,regressed`.
-    #[schemars(regex(pattern = r"^(open|acknowledged|resolved|regressed)(,(open|acknowledged|resolved|regressed))*$"))]
+    #[schemars(regex(
+        pattern = r"^(open|acknowledged|resolved|regressed)(,(open|acknowledged|resolved|regressed))*$"
+    ))]
     state: Option<String>,
     /// Only with this cause.
     #[schemars(with = "Option<name::Cause>")]
@@ -131,14 +133,12 @@ async fn list(
     let limit = reach::limit(query.limit, MOST)?;
     let states = match query.state.as_deref() {
         None => Vec::new(),
-        Some(names) => names
-            .split(',')
-            .map(GroupState::from_name)
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| {
+        Some(names) => {
+            names.split(',').map(GroupState::from_name).collect::<Option<Vec<_>>>().ok_or_else(|| {
                 let names = GroupState::ALL.map(GroupState::name).join(", ");
                 Problem::new(Code::Invalid, "json.one_of").with("names", names).at("state")
-            })?,
+            })?
+        }
     };
     let (groups, more) = server.engine().list_groups(&states, query.cause, limit).await?;
     let mut items = Vec::with_capacity(groups.len());
@@ -184,9 +184,7 @@ async fn set(
 /// The group that is meant, if it lies within reach.
 pub(super) async fn named(server: &Server, caller: &Caller, written: &str) -> Result<Group, Problem> {
     match server.engine().group_named(written).await? {
-        Named::One(group) => {
-            seen(server, caller, *group).await?.ok_or_else(|| reach::unknown(written))
-        }
+        Named::One(group) => seen(server, caller, *group).await?.ok_or_else(|| reach::unknown(written)),
         // Which others there are is not for a token of some queues to know.
         Named::Several(candidates) if caller.reaches_all() => {
             let candidates = candidates.join(", ");

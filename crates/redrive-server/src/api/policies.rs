@@ -8,8 +8,8 @@ use axum::Json;
 use axum::extract::State;
 use redrive::engine::{RuleProblem, check_recovery_rule};
 use redrive_policy::{
-    AutoRedrive, Cause, Config, Failure, Format, History, Lang, Policy, Report, Rng, TaskRetryOverride, UserRule, decide,
-    parse_retry_after, round_to_millis,
+    AutoRedrive, Cause, Config, Failure, Format, History, Lang, Policy, Report, Rng, TaskRetryOverride,
+    UserRule, decide, parse_retry_after, round_to_millis,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,9 +24,7 @@ use crate::problem::{Code, Problem};
 use crate::route::Route;
 use crate::shape;
 use crate::shape::name;
-use crate::shape::policy::{
-    Classification, ConfigChecked, ConfigProblem, Decision, PolicyLine, PolicyWhole,
-};
+use crate::shape::policy::{Classification, ConfigChecked, ConfigProblem, Decision, PolicyLine, PolicyWhole};
 
 /// The most delays that are told.
 const MOST_DELAYS: u32 = 1_000;
@@ -101,10 +99,7 @@ async fn list(State(server): State<Server>) -> Json<Policies> {
     Json(Policies { items: server.engine().all_policies().iter().map(line).collect() })
 }
 
-async fn show(
-    State(server): State<Server>,
-    Path(name): Path<String>,
-) -> Result<Json<PolicyWhole>, Problem> {
+async fn show(State(server): State<Server>, Path(name): Path<String>) -> Result<Json<PolicyWhole>, Problem> {
     let found = server.engine().all_policies().into_iter().find(|(policy, _)| policy.name == name);
     let (policy, own) = found.ok_or_else(|| crate::reach::unknown(name))?;
     Ok(Json(PolicyWhole::new(&policy, own)))
@@ -136,7 +131,11 @@ enum ConfigFormat {
 }
 
 /// A configuration out of a request.
-fn written(text: Option<&str>, format: ConfigFormat, config: Option<&Value>) -> Result<(String, Format), Problem> {
+fn written(
+    text: Option<&str>,
+    format: ConfigFormat,
+    config: Option<&Value>,
+) -> Result<(String, Format), Problem> {
     match (text, config) {
         (Some(text), None) => Ok((
             text.to_owned(),
@@ -150,10 +149,7 @@ fn written(text: Option<&str>, format: ConfigFormat, config: Option<&Value>) -> 
     }
 }
 
-async fn check(
-    Language(lang): Language,
-    Body(body): Body<Written>,
-) -> Result<Json<ConfigChecked>, Problem> {
+async fn check(Language(lang): Language, Body(body): Body<Written>) -> Result<Json<ConfigChecked>, Problem> {
     let (text, format) = written(body.text.as_deref(), body.format, body.config.as_ref())?;
     Ok(Json(checked(&text, format, lang)))
 }
@@ -207,14 +203,15 @@ fn meant(server: &Server, name: Option<&str>, overrides: Option<&Value>) -> Resu
         None => server.engine().default_policy(),
     };
     let Some(overrides) = overrides else { return Ok(policy) };
-    let task = TaskRetryOverride::from_json(&json!({ "task_id": "asked", "overrides": overrides }), "overrides")
-        .map_err(|error| {
-            Problem::in_words(Code::Invalid, |lang| {
-                let told = error.problems.iter().take(5).map(|problem| problem.describe(lang));
-                told.collect::<Vec<_>>().join(" ")
-            })
-            .at("overrides")
-        })?;
+    let task =
+        TaskRetryOverride::from_json(&json!({ "task_id": "asked", "overrides": overrides }), "overrides")
+            .map_err(|error| {
+                Problem::in_words(Code::Invalid, |lang| {
+                    let told = error.problems.iter().take(5).map(|problem| problem.describe(lang));
+                    told.collect::<Vec<_>>().join(" ")
+                })
+                .at("overrides")
+            })?;
     Ok(task.apply_to(&policy))
 }
 
@@ -321,14 +318,14 @@ struct DelaysTold {
     delays_ms: Vec<u64>,
 }
 
-async fn delays(
-    State(server): State<Server>,
-    Body(body): Body<Delays>,
-) -> Result<Json<DelaysTold>, Problem> {
+async fn delays(State(server): State<Server>, Body(body): Body<Delays>) -> Result<Json<DelaysTold>, Problem> {
     let policy = meant(&server, body.policy.as_deref(), body.overrides.as_ref())?;
     let count = body.count.unwrap_or(10);
     if !(1..=MOST_DELAYS).contains(&count) {
-        return Err(Problem::new(Code::Invalid, "range.number").with("least", 1).with("most", MOST_DELAYS).at("count"));
+        return Err(Problem::new(Code::Invalid, "range.number")
+            .with("least", 1)
+            .with("most", MOST_DELAYS)
+            .at("count"));
     }
     let failure = body.cause.map(Failure::of);
     let backoff = failure.as_ref().map_or(&policy.backoff, |failure| policy.backoff_for(failure));

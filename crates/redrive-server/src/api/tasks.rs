@@ -8,8 +8,8 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use redrive::engine::{TASK_QUEUE, TaskRequest, check_plan, latest_iteration};
-use redrive_policy::plan::{Plan, Work};
 use redrive_policy::Format;
+use redrive_policy::plan::{Plan, Work};
 use redrive_store::{Origin, TaskId, TaskState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -184,7 +184,8 @@ fn refuse_commands(plan: &Plan) -> Result<(), Problem> {
             Work::Http(_) => false,
         };
         if runs || subtask.review.is_some() || subtask.snapshot.is_some() {
-            let problem = Problem::new(Code::Forbidden, "tasks.command").with("subtask", plan.name_of(number));
+            let problem =
+                Problem::new(Code::Forbidden, "tasks.command").with("subtask", plan.name_of(number));
             return Err(problem.at(format!("plan.subtasks[{number}]")));
         }
     }

@@ -1,6 +1,8 @@
 //! Dead letters as JSON: the fields of R-D5, and what finds and groups them. `dlq list --json` writes the same.
 
-use redrive_policy::{Cause, ErrorCategory, EscalateSettings, EscalationLevel, EscalationReport, FailureType, Lang};
+use redrive_policy::{
+    Cause, ErrorCategory, EscalateSettings, EscalationLevel, EscalationReport, FailureType, Lang,
+};
 use redrive_store::{DeadLetter, LetterHead, LetterReason, PayloadVersion, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -156,9 +158,7 @@ impl LetterWhole {
         // What it is called says more than its kind.
         let called = letter.context["action"].as_str().unwrap_or(&letter.kind);
         let message = |lang| match &report {
-            Some(report) => {
-                report.clone().in_lang(called, &EscalateSettings::default(), lang).user_message
-            }
+            Some(report) => report.clone().in_lang(called, &EscalateSettings::default(), lang).user_message,
             None => letter.error_message.clone(),
         };
         let shown = Letter::new(letter, with_payload);

@@ -6,7 +6,8 @@ use std::time::Duration;
 use redrive_policy::Cause;
 use redrive_store::filter::{EventField, Filter};
 use redrive_store::{
-    DeadLetter, Event, EventFilter, EventSeq, Group, GroupQuery, GroupState, JobId, LetterFilter, LetterHead, Order, Timestamp,
+    DeadLetter, Event, EventFilter, EventSeq, Group, GroupQuery, GroupState, JobId, LetterFilter, LetterHead,
+    Order, Timestamp,
 };
 
 use super::{Engine, EngineError};
@@ -125,15 +126,10 @@ impl Engine {
         self.whole_letters(&ids, filter.oldest_first).await
     }
 
-    async fn whole_letters(
-        &self,
-        ids: &[JobId],
-        oldest_first: bool,
-    ) -> Result<Vec<DeadLetter>, EngineError> {
+    async fn whole_letters(&self, ids: &[JobId], oldest_first: bool) -> Result<Vec<DeadLetter>, EngineError> {
         let mut letters = Vec::with_capacity(ids.len());
         for some in ids.chunks(LETTERS_AT_A_TIME) {
-            let these =
-                LetterFilter { ids: Some(some.to_vec()), oldest_first, ..LetterFilter::default() };
+            let these = LetterFilter { ids: Some(some.to_vec()), oldest_first, ..LetterFilter::default() };
             letters.extend(self.store().letters(these, u32::try_from(some.len()).unwrap_or(u32::MAX)).await?);
         }
         Ok(letters)

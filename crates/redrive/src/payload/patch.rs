@@ -192,7 +192,8 @@ impl Document {
             return Some(());
         };
         match self.at(way)? {
-            Document::Object(members) => match members.iter_mut().rfind(|(written, _)| is_key(written, last)) {
+            Document::Object(members) => match members.iter_mut().rfind(|(written, _)| is_key(written, last))
+            {
                 Some((_, place)) => *place = value,
                 None => members.push((Value::from(last.as_str()).to_string(), value)),
             },

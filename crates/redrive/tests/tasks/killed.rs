@@ -112,7 +112,10 @@ fn made() -> tempfile::TempDir {
         let (engine, store) = child::engine(folder.path(), 0);
         let (plan, _) = Plan::parse(PLAN, Format::Toml, "plan.toml").unwrap();
         let base = folder.path().join("base");
-        let id = engine.start_task(TaskRequest { plan, place: None, base, umask: None, origin: Origin::Local }).await.unwrap();
+        let id = engine
+            .start_task(TaskRequest { plan, place: None, base, umask: None, origin: Origin::Local })
+            .await
+            .unwrap();
         assert_eq!(id, TaskId(1));
         store.close().await.unwrap();
     });

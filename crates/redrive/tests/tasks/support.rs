@@ -134,7 +134,8 @@ impl World {
     }
 
     pub(crate) async fn start_plan(&self, plan: Plan) -> TaskId {
-        let request = TaskRequest { plan, place: None, base: self.base(), umask: None, origin: Origin::Local };
+        let request =
+            TaskRequest { plan, place: None, base: self.base(), umask: None, origin: Origin::Local };
         self.engine.start_task(request).await.unwrap()
     }
 

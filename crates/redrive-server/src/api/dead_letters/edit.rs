@@ -150,9 +150,8 @@ async fn edit(
     let engine = server.engine();
     let edits = engine.payload_versions(letter.id).await?.len();
     let edits = u32::try_from(edits).unwrap_or(u32::MAX);
-    let meanwhile = |edits: u32| {
-        Problem::new(Code::Conflict, "letters.edited").with("version", edits).at("seen_version")
-    };
+    let meanwhile =
+        |edits: u32| Problem::new(Code::Conflict, "letters.edited").with("version", edits).at("seen_version");
     if wish.seen_version.is_some_and(|seen| seen != edits) {
         return Err(meanwhile(edits));
     }
@@ -220,9 +219,9 @@ fn new_payload(wish: &Edit, letter: &DeadLetter, caller: &Caller) -> Result<Vec<
         // Whoever asks what stands there is told so by the answer.
         let asks = patch.iter().any(|operation| matches!(operation, Operation::Test { .. }));
         super::may_show(caller, asks)?;
-        document = document.patched(patch).map_err(|error| {
-            Problem::new(Code::Conflict, "letters.patch").with("why", error).at("patch")
-        })?;
+        document = document
+            .patched(patch)
+            .map_err(|error| Problem::new(Code::Conflict, "letters.patch").with("why", error).at("patch"))?;
     }
     Ok(document.compact().into_bytes())
 }

@@ -35,7 +35,11 @@ pub(super) fn routes() -> Vec<Route> {
             export,
         )
         .asks::<Asked>()
-        .answers_text(200, JSON_LINES, "A letter on each line. An export that broke off has no line at its end."),
+        .answers_text(
+            200,
+            JSON_LINES,
+            "A letter on each line. An export that broke off has no line at its end.",
+        ),
         Route::post(
             "/v1/dead-letters/import",
             Scope::Operate,

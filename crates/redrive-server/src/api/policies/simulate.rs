@@ -87,7 +87,9 @@ async fn simulate(
 ) -> Result<Json<Simulation>, Problem> {
     match &wish.queue {
         Some(queue) if caller.reaches(queue) => {}
-        Some(queue) => return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue).at("queue")),
+        Some(queue) => {
+            return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue).at("queue"));
+        }
         None => caller.must_reach_all()?,
     }
     let now = server.engine().now();
@@ -100,7 +102,10 @@ async fn simulate(
     }
     let limit = wish.limit.unwrap_or(MOST_JOBS);
     if !(1..=MOST_JOBS).contains(&limit) {
-        return Err(Problem::new(Code::Invalid, "range.number").with("least", 1).with("most", MOST_JOBS).at("limit"));
+        return Err(Problem::new(Code::Invalid, "range.number")
+            .with("least", 1)
+            .with("most", MOST_JOBS)
+            .at("limit"));
     }
     let wanted = Simulate {
         since,
