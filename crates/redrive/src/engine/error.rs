@@ -70,6 +70,13 @@ pub enum EngineError {
         #[source]
         why: RuleProblem,
     },
+    /// A token that cannot be made.
+    #[cfg(feature = "tokens")]
+    #[error(transparent)]
+    BadToken(#[from] super::TokenProblem),
+    /// Others changed the same thing at the same time, each time that it was tried.
+    #[error("{0} is being changed by others; try again")]
+    Outrun(String),
     /// An event that nobody knows.
     #[error("there is no event {0}")]
     UnknownEvent(String),
