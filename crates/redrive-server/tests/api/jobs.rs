@@ -44,7 +44,7 @@ async fn every_field_arrives() {
         assert_eq!(job.timeout, Some(Duration::from_millis(1_500)));
         // Two clocks may tell different times, and what is stored is the distance.
         let deadline: Timestamp = "2099-01-01T00:00:00Z".parse().unwrap();
-        let off = job.deadline_at.unwrap().as_millis() - deadline.as_millis();
+        let off = job.deadline_at.unwrap().millis() - deadline.millis();
         assert!(off.abs() < 1_000, "{off}");
         assert_eq!(job.idempotency_key.as_deref(), Some("k1"));
         assert_eq!(job.target.as_deref(), Some("smtp"));
