@@ -115,12 +115,11 @@ pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
 pub use status::{GroupCount, GroupReport, LaneReport, QueueReport, StatusReport};
 pub use story::{JobStory, StoryAttempt, job_state};
+#[cfg(feature = "tasks")]
 pub use task::{
     Driver, Standing, SubtaskLine, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan,
     subtask_id,
 };
-#[cfg(feature = "tasks")]
-pub use task::{Driver, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan, subtask_id};
 #[cfg(feature = "tokens")]
 pub use token::{NewToken, Scope, Shown, Token, TokenKeeper, TokenProblem, TokenText, queue_fits};
 pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};
