@@ -30,6 +30,8 @@ mod policies;
 #[cfg(all(feature = "snapshot", feature = "exec"))]
 mod protect;
 mod redrive;
+#[cfg(feature = "schedules")]
+mod schedule;
 mod search;
 mod settle;
 mod shutdown;
@@ -88,6 +90,10 @@ pub use redrive::{
     Canary, EndedWhy, MOST_IDS, RedrivePlan, RedrivePreview, RedriveRequest, RedriveRun, RetryNow, Tally,
     Turn, Which, Would, parse_rate, step_size,
 };
+#[cfg(feature = "schedules")]
+pub use schedule::{
+    BadCron, CRON_EXAMPLE, Cron, CronField, CronProblem, Missed, NewSchedule, Schedule, ScheduleProblem,
+};
 pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
@@ -142,6 +148,8 @@ struct Shared {
     longest_lease_ms: AtomicU64,
     clock_watch: Mutex<ClockWatch>,
     desk: tokio::sync::Mutex<Option<Desk>>,
+    #[cfg(feature = "schedules")]
+    schedules: schedule::ScheduleWatch,
     #[cfg(feature = "tasks")]
     tasks_moved: tokio::sync::watch::Sender<worker::TasksMoved>,
 }

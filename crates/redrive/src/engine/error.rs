@@ -70,6 +70,10 @@ pub enum EngineError {
         #[source]
         why: RuleProblem,
     },
+    /// A schedule that cannot be had.
+    #[cfg(feature = "schedules")]
+    #[error(transparent)]
+    Schedule(#[from] super::ScheduleProblem),
     /// An event that nobody knows.
     #[error("there is no event {0}")]
     UnknownEvent(String),
