@@ -15,6 +15,7 @@ mod policy_flags;
 mod proxy;
 mod redrive;
 mod review;
+mod serve;
 mod simulate;
 mod snapshot;
 mod tasks;
@@ -47,6 +48,7 @@ pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use proxy::ProxyArgs;
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use review::ReviewArgs;
+pub(crate) use serve::{LogChoice, ServeArgs};
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use snapshot::{SnapshotCommand, SnapshotCreateArgs, SnapshotRestoreArgs};
 pub(crate) use tasks::{TaskCommand, TaskRunArgs};
@@ -233,6 +235,7 @@ pub(crate) enum StoredCommand {
         command: Option<IdempotencyCommand>,
     },
     Proxy(ProxyArgs),
+    Serve(ServeArgs),
     Outbox {
         #[command(subcommand)]
         command: Option<OutboxCommand>,

@@ -9,6 +9,7 @@ mod diff;
 mod escape;
 mod exit;
 mod help;
+mod log;
 mod pointer;
 mod render;
 mod run_answer;

@@ -49,12 +49,14 @@ pub struct Caller {
     pub scopes: Vec<Scope>,
     /// The queues it may do it in, as patterns in which `*` stands for anything; none: all of them.
     pub queues: Vec<String>,
+    /// Why it asks, if the request says so in `Redrive-Reason`.
+    pub why: Option<String>,
 }
 
 impl Caller {
     /// Somebody on this machine, while no token exists.
     pub fn local() -> Caller {
-        Caller { who: "local".to_owned(), scopes: Scope::ALL.to_vec(), queues: Vec::new() }
+        Caller { who: "local".to_owned(), scopes: Scope::ALL.to_vec(), queues: Vec::new(), why: None }
     }
 
     /// Whether it has this scope.
@@ -82,8 +84,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Caller, Problem> {
-        let caller = parts.extensions.get::<Caller>().cloned();
-        caller
-            .ok_or_else(|| Problem::new(Code::Unauthorized, "a token is needed: Authorization: Bearer rdv_…"))
+        // Taken out, not copied: the front has put it there for one handler.
+        parts.extensions.remove::<Caller>().ok_or(Problem::of(Code::Unauthorized))
     }
 }

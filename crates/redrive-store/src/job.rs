@@ -69,6 +69,8 @@ pub struct NewJob {
     pub inline: bool,
     /// The event that led to it.
     pub parent: Option<EventSeq>,
+    /// What it goes to, by which it is protected together with everything else that goes there.
+    pub target: Option<String>,
 }
 
 impl NewJob {
@@ -103,6 +105,7 @@ impl NewJob {
             ("caller id", optional(&self.caller_id)),
             ("policy", optional(&self.policy)),
             ("idempotency key", optional(&self.idempotency_key)),
+            ("target", optional(&self.target)),
         ] {
             if !is_name(&name) {
                 return refuse(Refusal::BadName { what, name: name.chars().take(80).collect() });
@@ -161,6 +164,8 @@ pub struct Job {
     pub origin: Origin,
     /// Whether its work is a closure of the process that enqueued it.
     pub inline: bool,
+    /// What it goes to.
+    pub target: Option<String>,
 }
 
 /// Where a job stands.

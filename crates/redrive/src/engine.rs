@@ -5,6 +5,7 @@
 //! nothing here computes a delay: the store writes down what the policy decides. Closures that never leave the process
 //! go the same way ([`Engine::retry`]), and so do the executors for commands and HTTP calls.
 
+mod act;
 mod attempt;
 mod batch;
 mod builder;
@@ -30,9 +31,13 @@ mod policies;
 #[cfg(all(feature = "snapshot", feature = "exec"))]
 mod protect;
 mod redrive;
+#[cfg(feature = "remote")]
+mod remote;
 #[cfg(feature = "schedules")]
 mod schedule;
 mod search;
+#[cfg(feature = "secrets")]
+mod secret;
 mod settle;
 mod shutdown;
 mod simulate;
@@ -59,6 +64,7 @@ use policies::Policies;
 /// The store's own words: `NewJob`, `JobId`, `DeadLetter`, `enqueue_in` and the rest.
 pub use redrive_store as store;
 
+pub use act::Act;
 pub use attempt::AttemptReport;
 pub use batch::{BatchContext, Item, ItemAnswer};
 pub use builder::{EngineBuilder, Retention};
@@ -89,6 +95,10 @@ pub use protect::FileNews;
 pub use redrive::{
     Canary, EndedWhy, MOST_IDS, RedrivePlan, RedrivePreview, RedriveRequest, RedriveRun, RetryNow, Tally,
     Turn, Which, Would, parse_rate, step_size,
+};
+#[cfg(feature = "remote")]
+pub use remote::{
+    Decided, HandedOut, HeldLease, Remote, RemoteEnd, RemoteOutcome, RemoteRequest, RemoteSettled,
 };
 #[cfg(feature = "schedules")]
 pub use schedule::{

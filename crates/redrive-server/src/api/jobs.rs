@@ -51,11 +51,11 @@ async fn enqueue(
     let queue = body.queue.unwrap_or_default();
     let job = NewJob { queue, origin: Origin::Api, ..NewJob::new(body.kind, body.payload.to_string()) };
     if !caller.reaches(job.queue()) {
-        return Err(Problem::new(Code::Forbidden, "this token does not reach that queue"));
+        return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", job.queue()));
     }
     let engine = server.engine();
     let added = engine.store().enqueue(engine.now(), vec![job]).await?;
-    let added = added.first().ok_or_else(|| Problem::new(Code::Internal, "the store answered nothing"))?;
+    let added = added.first().ok_or(Problem::of(Code::Internal))?;
     let told = Added { id: added.id.to_string(), existing: added.existing };
     Ok((StatusCode::CREATED, Json(told)))
 }

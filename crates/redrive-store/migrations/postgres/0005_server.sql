@@ -19,3 +19,6 @@ CREATE TABLE redrive.board (
 );
 INSERT INTO redrive.board VALUES (1, 1);
 ALTER TABLE redrive.notice SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200, fillfactor = 50);
+
+-- What the work goes to, where whoever enqueued it says so: it is protected by that name.
+ALTER TABLE redrive.job ADD COLUMN target text;

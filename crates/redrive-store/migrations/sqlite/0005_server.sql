@@ -18,3 +18,6 @@ CREATE TABLE board (
     next_version INTEGER NOT NULL
 );
 INSERT INTO board VALUES (1, 1);
+
+-- What the work goes to, where whoever enqueued it says so: it is protected by that name.
+ALTER TABLE job ADD COLUMN target TEXT;

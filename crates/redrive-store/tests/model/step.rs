@@ -282,6 +282,10 @@ async fn settle(
         },
         End::Dead(cause) => given::dead(cause, "it died"),
         End::Snoozed { delay, held } => Ending::Snoozed { run_at: at(now + delay), held_for: held_for(held) },
+        End::Parked { delay, held, hint } => {
+            let hint = hint.then(|| "parked".to_owned());
+            given::parked(at(now + delay), held_for(held), hint)
+        }
         End::Cancelled => given::cancelled(),
         End::Released => given::released(),
     };
@@ -295,7 +299,8 @@ async fn settle(
         return Ok(());
     }
     let Place::Leased { begun, was_held, cancel, .. } = place else { unreachable!() };
-    let puts_back = matches!(end, End::Retry { .. } | End::Snoozed { .. } | End::Released);
+    let puts_back =
+        matches!(end, End::Retry { .. } | End::Snoozed { .. } | End::Parked { .. } | End::Released);
     prop_assert_eq!(matches!(said, Settled::Cancelled { .. }), cancel && puts_back);
     if cancel && puts_back {
         reached.push("cancelled instead of put back");
@@ -337,6 +342,14 @@ async fn settle(
             known.attempts -= u32::from(begun);
             reached.push("snoozed");
             "job_snoozed"
+        }
+        End::Parked { delay, held, hint } => {
+            reserved = held_for(held);
+            known.place = Place::Ready { run_at: now + delay, held_for: reserved };
+            known.hint = hint.then(|| "parked".to_owned());
+            known.attempts -= u32::from(begun);
+            reached.push("parked");
+            "job_parked"
         }
         End::Cancelled => {
             known.place = Place::Ended;

@@ -111,6 +111,9 @@ pub struct JobSettings {
     pub timeout_ms: Option<u64>,
     /// Whether it came in through the API, which allows it less.
     pub from_api: bool,
+    /// What it goes to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
 }
 
 impl JobSettings {
@@ -125,6 +128,7 @@ impl JobSettings {
             overrides: job.overrides.clone(),
             timeout_ms: job.timeout.map(|each| u64::try_from(each.as_millis()).unwrap_or(u64::MAX)),
             from_api: job.origin == Origin::Api,
+            target: job.target.clone(),
         }
     }
 }

@@ -352,6 +352,7 @@ fn letter(
             idempotency_key: settings.idempotency_key,
             timeout: settings.timeout_ms.map(Duration::from_millis),
             origin: if settings.from_api { Origin::Api } else { Origin::Local },
+            target: settings.target,
             source: settings.source,
             ..NewJob::default()
         },

@@ -528,6 +528,7 @@ fn counter(ending: &Ending) -> Counter {
         Ending::Retry { .. } => |report| &mut report.retried,
         Ending::Dead { .. } => |report| &mut report.dead,
         Ending::Snoozed { .. } => |report| &mut report.snoozed,
+        Ending::Parked { .. } => |report| &mut report.parked,
         Ending::Cancelled { .. } => |report| &mut report.cancelled,
         Ending::Released { .. } => |report| &mut report.released,
     }
