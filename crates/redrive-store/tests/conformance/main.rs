@@ -6,6 +6,7 @@
 
 mod back_end;
 mod begin;
+mod board;
 mod bounds;
 mod close;
 mod dead_letter;
@@ -127,6 +128,11 @@ macro_rules! suite {
                 a_begun_send_is_counted, what_never_left_is_uncounted, what_failed_is_put_back_at_its_place,
                 what_is_discarded_is_gone, items_are_listed_in_pages, what_was_sent_is_forgotten, a_save_has_one_key,
                 old_saves_are_forgotten,
+            ]);
+            suite!(@ $back_end board [
+                a_change_counts_for_who_has_seen_the_version, outrun_leaves_nothing_behind, outrun_hurts_no_neighbour,
+                a_version_never_returns, the_most_urgent_come_first, several_change_together, notices_are_listed_in_pages,
+                jobs_and_events_come_with_it, its_jobs_wake_who_waits, a_race_has_one_winner, what_cannot_be_stored_is_refused,
             ]);
             suite!(@ $back_end groups [
                 letters_of_one_kind_are_one_group, a_group_follows_its_redrive, a_change_of_state_is_told,

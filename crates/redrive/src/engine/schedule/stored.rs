@@ -43,6 +43,8 @@ struct StoredJob {
     timeout_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     source: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
     #[serde(default)]
     from_api: bool,
 }
@@ -63,6 +65,7 @@ impl Stored {
             overrides: self.job.overrides,
             timeout: self.job.timeout_ms.map(Duration::from_millis),
             source: self.job.source,
+            target: self.job.target,
             origin: if self.job.from_api { Origin::Api } else { Origin::Local },
             ..NewJob::new(self.job.kind, payload)
         };
@@ -100,6 +103,7 @@ impl Schedule {
                 overrides: job.overrides.clone(),
                 timeout_ms: job.timeout.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
                 source: job.source.clone(),
+                target: job.target.clone(),
                 from_api: job.origin == Origin::Api,
             },
             paused_at: self.paused_at,
