@@ -36,6 +36,8 @@ mod push;
 mod redrive;
 #[cfg(feature = "remote")]
 mod remote;
+#[cfg(feature = "schedules")]
+mod schedule;
 mod search;
 #[cfg(feature = "secrets")]
 mod secret;
@@ -110,6 +112,10 @@ pub use redrive::{
 pub use remote::{
     Decided, HandedOut, HeldLease, Remote, RemoteEnd, RemoteOutcome, RemoteRequest, RemoteSettled,
 };
+#[cfg(feature = "schedules")]
+pub use schedule::{
+    BadCron, CRON_EXAMPLE, Cron, CronField, CronProblem, Missed, NewSchedule, Schedule, ScheduleProblem,
+};
 pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
@@ -171,6 +177,8 @@ struct Shared {
     longest_lease_ms: AtomicU64,
     clock_watch: Mutex<ClockWatch>,
     desk: tokio::sync::Mutex<Option<Desk>>,
+    #[cfg(feature = "schedules")]
+    schedules: schedule::ScheduleWatch,
     #[cfg(feature = "tasks")]
     tasks_moved: tokio::sync::watch::Sender<worker::TasksMoved>,
 }

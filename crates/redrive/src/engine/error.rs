@@ -77,6 +77,10 @@ pub enum EngineError {
     /// Others changed the same thing at the same time, each time that it was tried.
     #[error("{0} is being changed by others; try again")]
     Outrun(String),
+    /// A schedule that cannot be had.
+    #[cfg(feature = "schedules")]
+    #[error(transparent)]
+    Schedule(#[from] super::ScheduleProblem),
     /// An event that nobody knows.
     #[error("there is no event {0}")]
     UnknownEvent(String),
