@@ -39,6 +39,7 @@ mod secret;
 mod settle;
 mod shutdown;
 mod simulate;
+mod target;
 #[cfg(feature = "tasks")]
 mod task;
 mod trace;
@@ -101,6 +102,7 @@ pub use remote::{
 pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
+pub use target::{ParkedJob, TargetLimits, TargetView, host_target};
 #[cfg(feature = "tasks")]
 pub use task::{Driver, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan, subtask_id};
 pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};
@@ -145,6 +147,7 @@ struct Shared {
     telling: escalation::Telling,
     lang: Lang,
     seed: Option<AtomicU64>,
+    targets: target::Targets,
     retention: Retention,
     /// By which dead letters are put back by themselves.
     recovery_rules: Vec<maintenance::recover::Rule>,
@@ -199,6 +202,7 @@ impl Engine {
         *self.0.policies.write().unwrap_or_else(PoisonError::into_inner) = policies;
         let classifier = Arc::new(config.classifier());
         *self.0.classifier.write().unwrap_or_else(PoisonError::into_inner) = classifier;
+        self.0.targets.reload(config.targets.clone());
     }
 
     /// The policy of that name; an error that lists the known ones when there is none.
