@@ -46,6 +46,7 @@ mod shutdown;
 mod simulate;
 mod status;
 mod story;
+mod target;
 #[cfg(feature = "tasks")]
 mod task;
 #[cfg(feature = "tokens")]
@@ -121,6 +122,7 @@ pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
 pub use status::{GroupCount, GroupReport, LaneReport, QueueReport, StatusReport};
 pub use story::{JobStory, StoryAttempt, job_state};
+pub use target::{ParkedJob, TargetLimits, TargetView, host_target};
 #[cfg(feature = "tasks")]
 pub use task::{
     Driver, Standing, SubtaskLine, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan,
@@ -170,6 +172,7 @@ struct Shared {
     telling: escalation::Telling,
     lang: Lang,
     seed: Option<AtomicU64>,
+    targets: target::Targets,
     retention: Retention,
     /// By which dead letters are put back by themselves.
     recovery_rules: Vec<maintenance::recover::Rule>,
@@ -226,6 +229,7 @@ impl Engine {
         *self.0.policies.write().unwrap_or_else(PoisonError::into_inner) = policies;
         let classifier = Arc::new(config.classifier());
         *self.0.classifier.write().unwrap_or_else(PoisonError::into_inner) = classifier;
+        self.0.targets.reload(config.targets.clone());
     }
 
     /// The policy of that name; an error that lists the known ones when there is none.
