@@ -64,7 +64,6 @@ mod told;
 mod trace;
 mod work;
 
-pub(crate) use dlq_edit::readable;
 use redrive_policy::PolicyWarning;
 
 use crate::args::{
