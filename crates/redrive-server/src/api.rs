@@ -3,6 +3,7 @@
 mod health;
 mod jobs;
 mod leases;
+mod push;
 
 use axum::Router;
 use redrive_idempotency::IdempotencyLayer;
@@ -19,6 +20,7 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(health::routes());
     routes.extend(jobs::routes());
     routes.extend(leases::routes());
+    routes.extend(push::routes());
     routes
 }
 

@@ -26,7 +26,7 @@ pub mod shape;
 
 use std::sync::{Arc, OnceLock};
 
-use redrive::engine::{Engine, Shutdown};
+use redrive::engine::{Engine, EngineError, PushClients, PushEndpoint, Shutdown};
 use redrive_store::WorkerId;
 use tokio::net::TcpListener;
 
@@ -61,6 +61,13 @@ impl Server {
     /// Answers on this listener until `shutdown` asks it to end: then nothing new is taken, and what runs is finished.
     pub async fn serve(&self, listener: TcpListener) -> std::io::Result<()> {
         listen::serve(self, listener).await
+    }
+
+    /// Pushes to the endpoints on the board and to these of the configuration, until the shutdown.
+    pub async fn push(&self, local: Vec<PushEndpoint>) -> Result<(), EngineError> {
+        let clients = PushClients::new(self.settings().guard.clone())?;
+        self.engine().run_pushes(local, clients, self.shutdown()).await;
+        Ok(())
     }
 
     /// By which it is asked to end.

@@ -14,6 +14,8 @@ pub struct ServerSettings {
     pub max_batch: usize,
     /// The longest long poll.
     pub max_wait: Duration,
+    /// What calls that came in over the API may reach.
+    pub guard: redrive::Guard,
 }
 
 impl Default for ServerSettings {
@@ -23,6 +25,7 @@ impl Default for ServerSettings {
             max_depth: 64,
             max_batch: 1_000,
             max_wait: Duration::from_secs(60),
+            guard: redrive::Guard::default(),
         }
     }
 }
