@@ -36,9 +36,7 @@ export class Problem extends Error {
 }
 
 /** No server answered, however often it was asked. */
-export class Unreachable extends Error {
-  override name = "Unreachable";
-}
+export class Unreachable extends Error { override name = "Unreachable"; }
 
 /** Thrown by a handler: it failed and is worth another attempt, after so long if that is known. */
 export class Retry extends Error {
@@ -57,14 +55,10 @@ export class Snooze extends Error {
 }
 
 /** Thrown by a handler: a person must look at it. It becomes a dead letter at once. */
-export class Dead extends Error {
-  override name = "Dead";
-}
+export class Dead extends Error { override name = "Dead"; }
 
 /** A webhook that nobody with our secret has sent, or that is too old. */
-export class BadSignature extends Error {
-  override name = "BadSignature";
-}
+export class BadSignature extends Error { override name = "BadSignature"; }
 
 /** A job to be added, with what else the API knows: run_at, priority, unique_key, caller_id, policy, … */
 export interface NewJob {
@@ -77,13 +71,9 @@ export interface NewJob {
 /** A job that was handed out. */
 export interface LeasedJob {
   lease: string;
-  id: string;
-  queue: string;
-  kind: string;
-  payload?: Json;
-  payload_base64?: string;
-  attempt: number;
-  retries: number;
+  id: string; queue: string; kind: string;
+  payload?: Json; payload_base64?: string;
+  attempt: number; retries: number;
   hint?: string;
   idempotency_key: string;
   caller_id?: string;
@@ -114,26 +104,14 @@ export interface Answer {
 }
 
 /** A job that this worker has. `signal` fires when somebody wants it to end, or its lease is lost. */
-export interface Job extends LeasedJob {
-  signal: AbortSignal;
-}
+export interface Job extends LeasedJob { signal: AbortSignal }
 
 export type Handler = (job: Job) => Promise<Json | void> | Json | void;
 /** Gets some jobs of one kind; answers with nothing (all are done) or with the errors of those that failed, by job id. */
 export type BatchHandler = (jobs: Job[]) => Promise<Record<string, unknown> | void>;
 
-export interface ClientOptions {
-  token?: string;
-  timeoutMs?: number;
-  tries?: number;
-}
-
-interface CallOptions {
-  key?: string;
-  timeoutMs?: number;
-  tries?: number;
-  signal?: AbortSignal;
-}
+export interface ClientOptions { token?: string; timeoutMs?: number; tries?: number }
+interface CallOptions { key?: string; timeoutMs?: number; tries?: number; signal?: AbortSignal }
 
 /** Talks to one server, or to several on one store: when one does not answer, the next is asked. */
 export class Client {
@@ -160,7 +138,7 @@ export class Client {
   /** Adds jobs, all of them or none, and answers with their ids. */
   async enqueueMany(jobs: NewJob[], key: string = crypto.randomUUID()): Promise<string[]> {
     const body = { jobs: jobs.map((job) => ({ payload: null, ...job })) };
-    const added = await this.call<{ items: { id: string }[] }>("POST", "/v1/jobs/batch", body, { key });
+    const added = await this.call<{ items: { id: string }[] }>("POST", "/v1/jobs", body, { key });
     return added.items.map((one) => one.id);
   }
 
@@ -170,8 +148,8 @@ export class Client {
   }
 
   /** Every dead letter that the filter means, page after page. */
-  async *deadLetters(filter?: string, limit = 100): AsyncGenerator<Record<string, Json>> {
-    const asked = new URLSearchParams({ limit: String(limit), ...(filter ? { filter } : {}) });
+  async *deadLetters(where?: string, limit = 100): AsyncGenerator<Record<string, Json>> {
+    const asked = new URLSearchParams({ limit: String(limit), ...(where ? { where } : {}) });
     for (;;) {
       const page = await this.call<{ items: Record<string, Json>[]; next?: string }>("GET", `/v1/dead-letters?${asked}`);
       yield* page.items;
@@ -180,9 +158,12 @@ export class Client {
     }
   }
 
-  /** Puts a dead letter back, with a fresh budget. */
-  async redrive(id: string, why: string, key: string = crypto.randomUUID()): Promise<Record<string, Json>> {
-    return this.call("POST", `/v1/dead-letters/${encodeURIComponent(id)}/redrive`, { why }, { key });
+  /** Begins to put dead letters back, by their ids or by a filter; answers with the run. */
+  async redrive(
+    wish: { ids?: string[]; where?: string; why?: string; canary?: boolean; rate?: string; limit?: number },
+    key: string = crypto.randomUUID(),
+  ): Promise<Record<string, Json>> {
+    return this.call("POST", "/v1/redrives", wish, { key });
   }
 
   /** Takes jobs, waiting for the first one if asked to. */
@@ -255,12 +236,7 @@ export interface WorkerOptions {
   log?: (message: string) => void;
 }
 
-interface Held {
-  job: Job;
-  abort: AbortController;
-  began: number;
-  lost: boolean;
-}
+interface Held { job: Job; abort: AbortController; began: number; lost: boolean }
 
 /** Leases jobs of a queue, hands each to the handler of its kind, keeps the leases, and settles what ended. */
 export class Worker {

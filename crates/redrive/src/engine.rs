@@ -24,6 +24,7 @@ mod handler;
 #[cfg(feature = "http-call")]
 mod http_call;
 mod inline;
+mod key_report;
 mod maintenance;
 mod metrics;
 mod overrides;
@@ -41,6 +42,8 @@ mod secret;
 mod settle;
 mod shutdown;
 mod simulate;
+mod status;
+mod story;
 #[cfg(feature = "tasks")]
 mod task;
 #[cfg(feature = "tokens")]
@@ -73,6 +76,8 @@ pub use builder::{EngineBuilder, Retention};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use context::Context;
 pub use dead_letter::{BadLine, Discard, JobSettings, LetterLine, LettersImported, Work};
+#[cfg(all(feature = "exec", feature = "http-call"))]
+pub use dead_letter::{BadPayload, check_payload};
 pub use enqueue::JobBuilder;
 pub use error::{EngineError, RuleProblem};
 pub use escalation::{Escalated, EscalationId, EscalationItem, EscalationPage, EscalationPlace};
@@ -85,6 +90,7 @@ pub use handler::Reply;
 #[cfg(feature = "http-call")]
 pub use http_call::HttpExecutor;
 pub use inline::InlineRetry;
+pub use key_report::{KeyReport, key_id};
 pub use maintenance::Maintained;
 pub use maintenance::recover::check_recovery_rule;
 pub use metrics::{
@@ -107,6 +113,12 @@ pub use remote::{
 pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
+pub use status::{GroupCount, GroupReport, LaneReport, QueueReport, StatusReport};
+pub use story::{JobStory, StoryAttempt, job_state};
+pub use task::{
+    Driver, Standing, SubtaskLine, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan,
+    subtask_id,
+};
 #[cfg(feature = "tasks")]
 pub use task::{Driver, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan, subtask_id};
 #[cfg(feature = "tokens")]
@@ -212,6 +224,14 @@ impl Engine {
     /// The policy of that name; an error that lists the known ones when there is none.
     pub fn policy(&self, name: &str) -> Result<Policy, EngineError> {
         self.policies().named(Some(name)).map(|named| named.policy.clone())
+    }
+
+    /// Every policy that a job can name, in the order of their names, with whether it is one of the user's own.
+    pub fn all_policies(&self) -> Vec<(Policy, bool)> {
+        let is_own = |policy: &Policy| {
+            Policy::preset(&policy.name).is_none_or(|preset| preset.version() != policy.version())
+        };
+        self.policies().all().map(|policy| (policy.clone(), is_own(policy))).collect()
     }
 
     /// The policy of whoever names none.

@@ -62,6 +62,8 @@ mod layer;
 mod outcome;
 #[cfg(any(feature = "exec", feature = "http-call"))]
 mod packed;
+#[cfg(feature = "engine")]
+pub mod payload;
 mod record;
 mod retry;
 #[cfg(feature = "exec")]

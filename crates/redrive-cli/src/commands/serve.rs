@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep_until};
 
 use super::enqueue::{EXEC, HTTP};
+use super::health::DEFAULT_LISTEN;
 use super::opened::{self, Opened};
 use super::signals::{SIGHUP, Signals};
 use crate::args::{LogChoice, ServeArgs};
@@ -30,8 +31,6 @@ use address::{Bound, bind};
 use notify::Manager;
 use reload::Reloads;
 
-/// Where it listens when nobody says so: nobody else can reach that.
-const DEFAULT_LISTEN: &str = "127.0.0.1:7411";
 /// How many jobs it runs itself when nobody says so.
 const DEFAULT_CONCURRENCY: usize = 8;
 /// How long what runs may take at the end when nobody says so.
