@@ -36,6 +36,8 @@ mod push;
 mod redrive;
 #[cfg(feature = "remote")]
 mod remote;
+#[cfg(feature = "schedules")]
+mod schedule;
 mod search;
 #[cfg(feature = "secrets")]
 mod secret;
@@ -44,6 +46,7 @@ mod shutdown;
 mod simulate;
 mod status;
 mod story;
+mod target;
 #[cfg(feature = "tasks")]
 mod task;
 #[cfg(feature = "tokens")]
@@ -110,17 +113,21 @@ pub use redrive::{
 pub use remote::{
     Decided, HandedOut, HeldLease, Remote, RemoteEnd, RemoteOutcome, RemoteRequest, RemoteSettled,
 };
+#[cfg(feature = "schedules")]
+pub use schedule::{
+    BadCron, CRON_EXAMPLE, Cron, CronField, CronProblem, Missed, NewSchedule, Schedule, ScheduleProblem,
+};
 pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
 pub use status::{GroupCount, GroupReport, LaneReport, QueueReport, StatusReport};
 pub use story::{JobStory, StoryAttempt, job_state};
+pub use target::{ParkedJob, TargetLimits, TargetView, host_target};
+#[cfg(feature = "tasks")]
 pub use task::{
     Driver, Standing, SubtaskLine, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan,
     subtask_id,
 };
-#[cfg(feature = "tasks")]
-pub use task::{Driver, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan, subtask_id};
 #[cfg(feature = "tokens")]
 pub use token::{NewToken, Scope, Shown, Token, TokenKeeper, TokenProblem, TokenText, queue_fits};
 pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};
@@ -165,6 +172,7 @@ struct Shared {
     telling: escalation::Telling,
     lang: Lang,
     seed: Option<AtomicU64>,
+    targets: target::Targets,
     retention: Retention,
     /// By which dead letters are put back by themselves.
     recovery_rules: Vec<maintenance::recover::Rule>,
@@ -172,6 +180,8 @@ struct Shared {
     longest_lease_ms: AtomicU64,
     clock_watch: Mutex<ClockWatch>,
     desk: tokio::sync::Mutex<Option<Desk>>,
+    #[cfg(feature = "schedules")]
+    schedules: schedule::ScheduleWatch,
     #[cfg(feature = "tasks")]
     tasks_moved: tokio::sync::watch::Sender<worker::TasksMoved>,
 }
@@ -219,6 +229,7 @@ impl Engine {
         *self.0.policies.write().unwrap_or_else(PoisonError::into_inner) = policies;
         let classifier = Arc::new(config.classifier());
         *self.0.classifier.write().unwrap_or_else(PoisonError::into_inner) = classifier;
+        self.0.targets.reload(config.targets.clone());
     }
 
     /// The policy of that name; an error that lists the known ones when there is none.

@@ -166,7 +166,7 @@ impl Running<'_> {
         &self,
         signals: &mut Signals,
         working: impl Future<Output = Result<WorkerReport, EngineError>>,
-        mut listeners: JoinSet<std::io::Result<()>>,
+        mut listeners: JoinSet<std::io::Result<redrive_server::Drained>>,
     ) -> Result<(), Trouble> {
         let shutdown = self.server.shutdown();
         let mut working = std::pin::pin!(working);

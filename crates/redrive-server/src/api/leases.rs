@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::Body as Answer;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header;
@@ -21,6 +21,7 @@ use serde_json::value::RawValue;
 use crate::Server;
 use crate::body::Body;
 use crate::caller::{Caller, Scope};
+use crate::path::Path;
 use crate::problem::{Code, Problem};
 use crate::remote::HandingOut;
 use crate::route::Route;
@@ -52,7 +53,7 @@ async fn lease(
     Body(body): Body<LeaseBody>,
 ) -> Result<Response, Problem> {
     if !caller.reaches(&queue) {
-        return Err(Problem::new(Code::Forbidden, "this token does not reach that queue"));
+        return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue));
     }
     let request = asked(&server, queue, body)?;
     let remote = server.remote().await?;

@@ -167,6 +167,12 @@ impl JobBuilder {
         self
     }
 
+    /// It goes to this target, and is protected together with everything else that goes there, as `key:NAME`.
+    pub fn target(mut self, target: impl Into<String>) -> JobBuilder {
+        self.job.target = Some(target.into());
+        self
+    }
+
     /// The event that led to it.
     pub fn parent(mut self, event: EventSeq) -> JobBuilder {
         self.job.parent = Some(event);
