@@ -20,7 +20,8 @@ pub(crate) fn is_there(program: &str) -> bool {
 }
 
 fn passed(what: &str, output: &Output) {
-    let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let told =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{what}:\n{told}");
 }
 
@@ -60,7 +61,12 @@ async fn the_typescript_client_passes_its_tests() {
     std::fs::write(built.path().join("package.json"), r#"{"private":true,"type":"module"}"#).unwrap();
     let mut tsc = Command::new("node");
     tsc.arg(tools.join("node_modules/typescript/bin/tsc"))
-        .args(["--strict", "--noUncheckedIndexedAccess", "--exactOptionalPropertyTypes", "--noImplicitOverride"])
+        .args([
+            "--strict",
+            "--noUncheckedIndexedAccess",
+            "--exactOptionalPropertyTypes",
+            "--noImplicitOverride",
+        ])
         .args(["--noUnusedLocals", "--noUnusedParameters", "--target", "es2022", "--lib", "es2022,dom"])
         .args(["--module", "nodenext", "--moduleResolution", "nodenext", "--types", "node"])
         .args(["redrive.ts", "redrive.test.ts"])
@@ -76,7 +82,9 @@ async fn the_typescript_client_passes_its_tests() {
 /// The compiler, installed once into the target folder.
 fn compiler() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("typescript-5.9");
-    if folder.join("node_modules/typescript/bin/tsc").exists() && folder.join("node_modules/@types/node").exists() {
+    if folder.join("node_modules/typescript/bin/tsc").exists()
+        && folder.join("node_modules/@types/node").exists()
+    {
         return Some(folder);
     }
     std::fs::create_dir_all(&folder).unwrap();
