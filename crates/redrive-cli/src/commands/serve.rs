@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use redrive::engine::{CommandExecutor, Engine, EngineError, HttpExecutor, Shutdown, Worker, WorkerReport};
 use redrive_policy::{Config, Lang};
-use redrive_server::{Server, ServerSettings};
+use redrive_server::{Drained, Server, ServerSettings};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep_until};
 
@@ -167,7 +167,7 @@ impl Running<'_> {
         &self,
         signals: &mut Signals,
         working: impl Future<Output = Result<WorkerReport, EngineError>>,
-        mut listeners: JoinSet<std::io::Result<()>>,
+        mut listeners: JoinSet<std::io::Result<Drained>>,
     ) -> Result<(), Trouble> {
         let shutdown = self.server.shutdown();
         let mut working = std::pin::pin!(working);
