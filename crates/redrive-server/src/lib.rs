@@ -19,6 +19,7 @@ mod openapi;
 mod path;
 mod problem;
 mod query;
+mod reach;
 mod remote;
 mod request_id;
 mod route;

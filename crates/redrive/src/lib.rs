@@ -60,8 +60,10 @@ mod into_failure;
 #[cfg(feature = "tower")]
 mod layer;
 mod outcome;
-#[cfg(any(feature = "exec", feature = "http-call"))]
+#[cfg(any(feature = "exec", feature = "http-call", feature = "schedules"))]
 mod packed;
+#[cfg(feature = "engine")]
+pub mod payload;
 mod record;
 mod retry;
 #[cfg(feature = "exec")]

@@ -14,11 +14,12 @@ use std::time::Duration;
 
 use redrive::engine::{CommandExecutor, Engine, EngineError, HttpExecutor, Shutdown, Worker, WorkerReport};
 use redrive_policy::{Config, Lang};
-use redrive_server::{Drained, Server, ServerSettings};
+use redrive_server::{Server, ServerSettings};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep_until};
 
 use super::enqueue::{EXEC, HTTP};
+use super::health::DEFAULT_LISTEN;
 use super::opened::{self, Opened};
 use super::signals::{SIGHUP, Signals};
 use crate::args::{LogChoice, ServeArgs};
@@ -30,8 +31,6 @@ use address::{Bound, bind};
 use notify::Manager;
 use reload::Reloads;
 
-/// Where it listens when nobody says so: nobody else can reach that.
-const DEFAULT_LISTEN: &str = "127.0.0.1:7411";
 /// How many jobs it runs itself when nobody says so.
 const DEFAULT_CONCURRENCY: usize = 8;
 /// How long what runs may take at the end when nobody says so.
@@ -167,7 +166,7 @@ impl Running<'_> {
         &self,
         signals: &mut Signals,
         working: impl Future<Output = Result<WorkerReport, EngineError>>,
-        mut listeners: JoinSet<std::io::Result<Drained>>,
+        mut listeners: JoinSet<std::io::Result<redrive_server::Drained>>,
     ) -> Result<(), Trouble> {
         let shutdown = self.server.shutdown();
         let mut working = std::pin::pin!(working);

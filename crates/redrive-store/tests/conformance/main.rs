@@ -18,6 +18,7 @@ mod groups;
 mod idempotency;
 mod import;
 mod job;
+mod job_list;
 mod key_counts;
 mod lease;
 mod letters;
@@ -155,6 +156,9 @@ macro_rules! suite {
             suite!(@ $back_end job [
                 run_now_makes_it_due, run_now_answers_for_every_state, cancel_answers_for_every_state,
                 unfinished_knows_queues_and_kinds, a_job_run_now_ends_without_a_trace,
+            ]);
+            suite!(@ $back_end job_list [
+                a_job_is_listed_as_it_stands, filters_choose, pages_follow_each_other, a_look_is_bounded,
             ]);
             suite!(@ $back_end event [
                 what_was_appended_is_read_back, the_state_is_found_by_itself, filters_choose,

@@ -7,6 +7,7 @@ mod beside;
 mod incarnation;
 mod run;
 mod slots;
+mod under_way;
 
 use std::collections::HashMap;
 use std::fmt;
