@@ -80,9 +80,6 @@ pub enum EngineError {
     #[cfg(feature = "tokens")]
     #[error(transparent)]
     BadToken(#[from] super::TokenProblem),
-    /// Others changed the same thing at the same time, each time that it was tried.
-    #[error("{0} is being changed by others; try again")]
-    Outrun(String),
     /// A schedule that cannot be had.
     #[cfg(feature = "schedules")]
     #[error(transparent)]

@@ -390,8 +390,6 @@ fn leased(held: HeldLease, job: redrive_store::Job) -> LeasedJob {
         begun: true,
         expires_at: held.leased_at.after(held.lease_for),
         event: held.event,
-        // The gate has asked when it was handed out.
-        redriven: false,
     }
 }
 
