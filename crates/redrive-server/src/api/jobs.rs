@@ -1,6 +1,7 @@
 //! Jobs: enqueuing one or many, looking at one and at its story, cancelling it and trying it now.
 
 mod enqueue;
+mod list;
 mod look;
 mod operate;
 mod origin;
@@ -11,6 +12,7 @@ use crate::problem::Code;
 use crate::route::Route;
 use crate::shape;
 use enqueue::EnqueueBody;
+use list::{Head, JobsQuery};
 use look::{LookQuery, Story, Trace};
 use operate::{CancelBody, Cancelled, Retried, RetryBody};
 use shapes::{AddedOneOrMany, Job};
@@ -27,6 +29,9 @@ pub(super) fn routes() -> Vec<Route> {
         .takes::<EnqueueBody>()
         .answers::<AddedOneOrMany>(201, "They are stored.")
         .answers::<AddedOneOrMany>(200, "All of them were there already, under their unique keys."),
+        Route::get("/v1/jobs", Scope::Read, "jobs", "The jobs that live, the newest first.", list::jobs)
+            .asks::<JobsQuery>()
+            .answers::<shape::Page<Head>>(200, "Jobs, without their payloads."),
         Route::get("/v1/jobs/{id}", Scope::Read, "job", "Everything that is known about a job.", look::job)
             .place::<shape::JobId>("id")
             .asks::<LookQuery>()
