@@ -17,8 +17,6 @@ mod tasks;
 mod tokens;
 
 use axum::Router;
-use redrive_idempotency::IdempotencyLayer;
-use redrive_idempotency::rules::{Guarded, KeyForm, Rules};
 
 use crate::Server;
 use crate::gate::GateLayer;
@@ -48,10 +46,9 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// The router over all of them, each behind its gate.
 pub(crate) fn router(server: &Server) -> Router {
-    let keys = IdempotencyLayer::new(server.engine()).guarding(guarded(server.settings().max_body));
     let mut router = Router::new();
     for route in routes() {
-        let keys = route.guarded.then(|| keys.clone());
+        let keys = route.guarded.then(|| server.keys().clone());
         let gate = GateLayer { need: route.need, keys };
         router = router.route(route.path, route.handler.layer(gate));
     }
@@ -59,14 +56,4 @@ pub(crate) fn router(server: &Server) -> Router {
         .method_not_allowed_fallback(async || Problem::of(Code::MethodNotAllowed))
         .fallback(async || Problem::of(Code::NotFound))
         .with_state(server.clone())
-}
-
-/// Every route that has such a gate, whatever its method, by any key.
-fn guarded(max_request: usize) -> Guarded {
-    let rules = Rules { key: KeyForm::Any, max_request, ..Rules::default() };
-    let mut guarded = Guarded::everything(rules);
-    for route in &mut guarded.routes {
-        route.methods = ["POST", "PUT", "PATCH", "DELETE"].map(str::to_owned).to_vec();
-    }
-    guarded
 }

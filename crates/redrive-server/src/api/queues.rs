@@ -21,9 +21,9 @@ const WHY_CHARS: usize = 1_000;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("/v1/queues", Scope::Read, "queues", "Every queue and how much is in it.", queues)
+        Route::get("/v1/queues", Scope::Read, "list_queues", "Every queue and how much is in it.", queues)
             .answers::<shape::Page<QueueShape>>(200, "The queues, by name."),
-        Route::get("/v1/queues/{queue}", Scope::Read, "queue", "One queue and how much is in it.", queue)
+        Route::get("/v1/queues/{queue}", Scope::Read, "get_queue", "One queue and how much is in it.", queue)
             .place::<shape::Name>("queue")
             .answers::<QueueShape>(200, "The queue."),
         Route::post(

@@ -55,9 +55,7 @@ async fn a_token_of_some_queues_sees_no_others() {
         assert_eq!(names(&get("/v1/jobs").await.1, "id"), [own]);
         let (_, events) = get("/v1/events").await;
         assert_eq!(names(&events, "job_id"), [own], "{events}");
-        let (_, all) =
-            site.engine.store().status(site.engine.now()).await.map(|status| ((), status)).unwrap();
-        assert!(all.events > 1);
+        assert!(site.engine.store().status(site.engine.now()).await.unwrap().events > 1);
         for path in
             ["/v1/status", "/v1/metrics", "/v1/idempotency", "/v1/metrics?queue=pay", "/v1/jobs?queue=pay"]
         {
