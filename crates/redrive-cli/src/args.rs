@@ -2,6 +2,7 @@
 //!
 //! No text for people stands here: `help.rs` walks the finished tree and puts it in by key.
 
+mod doctor;
 mod escalation;
 mod filter;
 mod id;
@@ -15,6 +16,7 @@ mod policy_flags;
 mod proxy;
 mod redrive;
 mod review;
+mod serve;
 mod simulate;
 mod snapshot;
 mod tasks;
@@ -28,6 +30,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use redrive_policy::{Cause, Lang};
 
+pub(crate) use doctor::{DoctorArgs, HealthArgs};
 pub(crate) use escalation::{EscalationsArgs, EscalationsCommand, Place as EscalationPlace, SubjectArg};
 pub(crate) use filter::BadFilter;
 pub(crate) use filter::{events as events_where, letters as letters_where};
@@ -47,6 +50,7 @@ pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use proxy::ProxyArgs;
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use review::ReviewArgs;
+pub(crate) use serve::{LogChoice, ServeArgs};
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use snapshot::{SnapshotCommand, SnapshotCreateArgs, SnapshotRestoreArgs};
 pub(crate) use tasks::{TaskCommand, TaskRunArgs};
@@ -233,6 +237,9 @@ pub(crate) enum StoredCommand {
         command: Option<IdempotencyCommand>,
     },
     Proxy(ProxyArgs),
+    Serve(ServeArgs),
+    Doctor(DoctorArgs),
+    Health(HealthArgs),
     Outbox {
         #[command(subcommand)]
         command: Option<OutboxCommand>,
@@ -339,6 +346,8 @@ pub(crate) struct DemoArgs {
     pub(crate) lasts: Duration,
     #[arg(long, value_name = "N", value_parser = value::seed, default_value = "7")]
     pub(crate) seed: u64,
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
 }
 
 /// The tree of all commands with its texts in that language.

@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Nothing,
     /// Some of it failed.
     Partly,
+    /// The disk failed under a write: nothing more was written.
+    Disk,
     /// Ctrl-C.
     Interrupted,
     /// `run`: with the code of the command that it ran, or one that says why there is none.
@@ -27,6 +29,7 @@ impl Exit {
             Exit::Usage => 2,
             Exit::Nothing => 3,
             Exit::Partly => 4,
+            Exit::Disk => 74,
             Exit::Interrupted => 130,
             Exit::Command(code) => code,
         }

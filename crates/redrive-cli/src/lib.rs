@@ -5,10 +5,10 @@
 
 mod args;
 mod commands;
-mod diff;
 mod escape;
 mod exit;
 mod help;
+mod log;
 mod pointer;
 mod render;
 mod run_answer;

@@ -24,7 +24,7 @@ use crate::trouble::Trouble;
 use crate::view::Reader;
 
 use config_file::{Found, locate};
-pub(crate) use config_file::{format_of, read_config_text};
+pub(crate) use config_file::{Reread, format_of, read_config_text};
 pub(crate) use key_source::KeySource;
 
 type Env = HashMap<OsString, OsString>;
@@ -207,6 +207,11 @@ impl Settings {
     /// The configuration in force; the built-in one when there is no file.
     pub(crate) fn config(&self) -> Result<Config, Trouble> {
         self.config.config()
+    }
+
+    /// How the configuration is read again by a process that runs for long.
+    pub(crate) fn reread(&self, env: &HashMap<OsString, OsString>, cwd: &Path) -> Reread {
+        Reread::new(&self.config, env, cwd)
     }
 
     /// The file that the configuration comes from, if there is one.

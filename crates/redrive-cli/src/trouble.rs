@@ -4,6 +4,7 @@ mod desk;
 mod filter;
 mod outbox;
 mod proxy;
+mod serve;
 mod snapshot;
 mod task;
 
@@ -22,6 +23,7 @@ use crate::pointer::point;
 pub(crate) use desk::DeskTrouble;
 pub(crate) use outbox::OutboxTrouble;
 pub(crate) use proxy::ProxyTrouble;
+pub(crate) use serve::ServeTrouble;
 pub(crate) use task::{TaskTrouble, placed};
 
 use crate::secret;
@@ -120,6 +122,8 @@ pub(crate) enum Trouble {
     Task(TaskTrouble),
     /// The trouble of those who put a proxy in front of a service.
     Proxy(ProxyTrouble),
+    /// The trouble of those who run a server.
+    Serve(ServeTrouble),
     /// The trouble with snapshots of files.
     Snapshot(SnapshotError),
     /// Nobody knows where this user keeps things.
@@ -174,10 +178,16 @@ impl Trouble {
             Trouble::Desk(trouble) => trouble.exit(),
             Trouble::Task(trouble) => trouble.exit(),
             Trouble::Proxy(trouble) => trouble.exit(),
+            Trouble::Serve(trouble) => trouble.exit(),
             Trouble::Snapshot(error) => snapshot::exit(error),
             Trouble::Outbox(trouble) => trouble.exit(),
             Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
                 Exit::Usage
+            }
+            Trouble::Store(error) | Trouble::Opening { error, .. }
+                if matches!(error.trouble(), StoreTrouble::Broken(_)) =>
+            {
+                Exit::Disk
             }
             Trouble::NoSnapshotPlace
             | Trouble::Usage { .. }
@@ -336,6 +346,7 @@ impl Trouble {
             Trouble::Desk(trouble) => trouble.messages(lang).join("; "),
             Trouble::Task(trouble) => trouble.message(lang),
             Trouble::Proxy(trouble) => trouble.message(lang),
+            Trouble::Serve(trouble) => trouble.message(lang),
             Trouble::Snapshot(error) => snapshot::messages(error, lang).join("; "),
             Trouble::Outbox(trouble) => trouble.message(lang),
             Trouble::NoSnapshotPlace => say(lang, "trouble.snapshot.no-place"),
@@ -402,6 +413,7 @@ impl Trouble {
             Trouble::Outbox(trouble) => trouble.hint(lang),
             Trouble::Task(trouble) => Some(trouble.hint(lang)),
             Trouble::Proxy(trouble) => Some(trouble.hint(lang)),
+            Trouble::Serve(trouble) => Some(trouble.hint(lang)),
             Trouble::Snapshot(error) => Some(snapshot::hint(error, lang)),
             Trouble::NoSnapshotPlace => Some(say(lang, "trouble.hint.snapshot.no-place")),
             Trouble::BadIdLine { .. } | Trouble::TooManyIds { .. } | Trouble::NoIds => {

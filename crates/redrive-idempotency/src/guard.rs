@@ -112,6 +112,11 @@ impl Asked {
     }
 }
 
+/// Whose keys a request's keys are, where whatever authenticates callers knows better than their headers: put into the request's
+/// extensions before the layer. A caller whose token was exchanged for a new one then still has its keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyOwner(pub String);
+
 /// What happens to a request that is guarded.
 #[derive(Debug)]
 pub enum Entered {
@@ -180,6 +185,17 @@ impl Guard {
 
     /// Looks at the head of a request. Asks no store.
     pub fn look(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Looked {
+        self.look_for(method, uri, headers, None)
+    }
+
+    /// The same for a request whose caller is known by other means than its headers.
+    pub fn look_for(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        owner: Option<&KeyOwner>,
+    ) -> Looked {
         let wanted = self.0.guarded.position(method.as_str(), uri.path());
         let Some(rules) = wanted.and_then(|at| self.0.rules.get(at)) else { return Looked::Pass };
         self.count(Counted::Guarded);
@@ -191,9 +207,13 @@ impl Guard {
             Err(bad) => return Looked::Refused(Problem::KeyMalformed(bad).response(lang)),
         };
         self.count(Counted::Keyed);
-        let principal = self.principal(rules, headers);
+        let principal = match owner {
+            Some(KeyOwner(owner)) => self.scoped(owner),
+            None => self.principal(rules, headers),
+        };
         let mut head = hash::head(&principal, key.as_str(), method, uri, headers);
-        if rules.principal == Principal::Authorization && !headers.contains_key(AUTHORIZATION) {
+        let nobody = rules.principal == Principal::Authorization && !headers.contains_key(AUTHORIZATION);
+        if owner.is_none() && nobody {
             hash::other_credentials(&mut head, headers);
         }
         let endpoint = endpoint(method, uri.path());

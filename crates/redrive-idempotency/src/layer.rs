@@ -20,7 +20,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 use tracing::Instrument;
 
-use crate::guard::{Guard, Looked};
+use crate::guard::{Guard, KeyOwner, Looked};
 use crate::problem::Problem;
 use crate::word::REDRIVE_IDEMPOTENCY;
 pub use answer::AnswerBody;
@@ -169,7 +169,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        match self.guard.look(request.method(), request.uri(), request.headers()) {
+        let owner = request.extensions().get::<KeyOwner>();
+        match self.guard.look_for(request.method(), request.uri(), request.headers(), owner) {
             Looked::Pass => Answering::Passes { future: self.inner.call(request) },
             Looked::Refused(answer) => {
                 let answer = answer.map(AnswerBody::whole);

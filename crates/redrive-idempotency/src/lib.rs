@@ -22,10 +22,10 @@ mod replay;
 mod word;
 
 pub use extract::{CompleteError, Idem};
-pub use guard::{Asked, Entered, Guard, Held, Looked};
+pub use guard::{Asked, Entered, Guard, Held, KeyOwner, Looked};
 pub use key::{BadKey, IDEMPOTENCY_KEY, Key};
 pub use layer::{AnswerBody, Answering, BadRoute, IdempotencyLayer, Idempotent};
-pub use problem::{Doubt, Problem, Refusal};
+pub use problem::{Doubt, Problem, Refusal, language};
 pub use replay::{IDEMPOTENCY_REPLAYED, kept};
 pub use word::REDRIVE_IDEMPOTENCY;
 

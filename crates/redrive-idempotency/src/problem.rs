@@ -224,9 +224,17 @@ fn text(lang: Lang, key: &str, values: &[(&str, &dyn std::fmt::Display)]) -> Str
     CATALOG.as_ref().map_or_else(|| key.to_owned(), |catalog| catalog.text(lang, key, values))
 }
 
-/// The language that a request asks for first, of those that we speak.
-pub(crate) fn language(headers: &HeaderMap) -> Lang {
-    let wanted = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+/// The language that a request asks for first, of those that we speak, by its Accept-Language.
+///
+/// ```
+/// let mut headers = http::HeaderMap::new();
+/// headers.insert("accept-language", "ja-JP, en;q=0.5".parse().unwrap());
+/// assert_eq!(redrive_idempotency::language(&headers), redrive_policy::Lang::Ja);
+/// ```
+pub fn language(headers: &HeaderMap) -> Lang {
+    let Some(wanted) = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()) else {
+        return Lang::default();
+    };
     let weighed = wanted.split(',').filter_map(|range| {
         let mut parts = range.split(';').map(str::trim);
         let lang = Lang::of_locale(&parts.next()?.to_ascii_lowercase())?;

@@ -34,9 +34,13 @@ mod read_plan;
 mod read_policy;
 mod read_review;
 mod read_rules;
+mod read_server;
 mod read_subtask;
+mod read_target;
 mod schema;
+mod server_file;
 mod shape;
+mod target_file;
 mod task;
 mod words;
 mod write;
@@ -59,6 +63,8 @@ use shape::{Shape, Table};
 pub use problem::{ConfigError, Expected, Place, Problem, ProblemKind, ValueType};
 pub use read_auto_redrive::AutoRedrive;
 pub use read_idempotency::ProxySettings;
+pub use read_server::{Allowed, ServerConfig, TlsFiles};
+pub use read_target::TargetSettings;
 pub use task::TaskRetryOverride;
 pub use write::policy_to_json;
 
@@ -81,6 +87,10 @@ pub struct Config {
     pub idempotency: Option<Guarded>,
     /// What the proxy would otherwise be told each time.
     pub proxy: ProxySettings,
+    /// Where the server listens, whom it lets in, and what work that came in over the API may do.
+    pub server: ServerConfig,
+    /// How targets are protected.
+    pub targets: TargetSettings,
     /// What the command line would otherwise be told each time.
     pub settings: Settings,
     /// What is odd without being wrong.
@@ -191,6 +201,8 @@ impl Config {
             review: node.get("review").map(read_review::read).unwrap_or_default(),
             idempotency: read_idempotency::read(node, &mut notes),
             proxy: read_idempotency::read_proxy(node, &mut notes),
+            server: read_server::read(node, &mut notes),
+            targets: read_target::read(node),
             settings: Settings {
                 store: node.get("store").and_then(Node::text).map(str::to_owned),
                 key_file: node.get("key_file").and_then(Node::text).map(str::to_owned),

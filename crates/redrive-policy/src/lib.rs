@@ -33,6 +33,7 @@ mod nearest;
 pub mod plan;
 mod policy;
 mod presets;
+pub mod protection;
 mod redact;
 mod retry_after;
 pub mod review;
@@ -47,8 +48,9 @@ pub use backoff::{
 pub use cause::{Cause, CauseSet, Class, ErrorCategory, FailureType, UnknownName};
 pub use classify::{Classifier, Explanation, RuleError, RuleSpec, TEXT_BOUND, UserRule};
 pub use config::{
-    AutoRedrive, Config, ConfigError, Expected, Format, Place, Problem, ProblemKind, ProxySettings,
-    RecoverySettings, Settings, TaskRetryOverride, ValueType, policy_from_json, policy_to_json,
+    Allowed, AutoRedrive, Config, ConfigError, Expected, Format, Place, Problem, ProblemKind, ProxySettings,
+    RecoverySettings, ServerConfig, Settings, TargetSettings, TaskRetryOverride, TlsFiles, ValueType,
+    policy_from_json, policy_to_json,
 };
 pub use decide::{
     Action, Decision, DecisionKind, DecisionRecord, DelaySource, History, Why, decide, describe_jitter,

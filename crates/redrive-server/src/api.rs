@@ -1,26 +1,72 @@
 //! The API: a file for each noun, which holds its routes, the shapes that it takes and answers, and its handlers.
 
+mod dead_letters;
+mod escalations;
+mod events;
+mod groups;
 mod health;
+mod idempotency;
 mod jobs;
+mod leases;
+mod metrics;
+mod policies;
+mod push;
+mod queues;
+mod redrives;
+mod tasks;
+mod tokens;
 
 use axum::Router;
+use redrive_idempotency::IdempotencyLayer;
+use redrive_idempotency::rules::{Guarded, KeyForm, Rules};
 
 use crate::Server;
+use crate::gate::GateLayer;
+use crate::problem::{Code, Problem};
 use crate::route::Route;
 
 /// Every route.
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = Vec::new();
+    routes.extend(events::routes());
+    routes.extend(dead_letters::routes());
+    routes.extend(escalations::routes());
+    routes.extend(groups::routes());
     routes.extend(health::routes());
+    routes.extend(idempotency::routes());
     routes.extend(jobs::routes());
+    routes.extend(leases::routes());
+    routes.extend(push::routes());
+    routes.extend(metrics::routes());
+    routes.extend(queues::routes());
+    routes.extend(tokens::routes());
+    routes.extend(policies::routes());
+    routes.extend(redrives::routes());
+    routes.extend(tasks::routes());
     routes
 }
 
-/// The router over all of them.
+/// The router over all of them, each behind its gate.
 pub(crate) fn router(server: &Server) -> Router {
+    let keys = IdempotencyLayer::new(server.engine()).guarding(guarded(server.settings().max_body));
     let mut router = Router::new();
     for route in routes() {
-        router = router.route(route.path, route.handler);
+        let keys = route.guarded.then(|| keys.clone());
+        let gate = GateLayer { need: route.need, keys };
+        router = router.route(route.path, route.handler.layer(gate));
     }
-    router.with_state(server.clone())
+    router
+        .method_not_allowed_fallback(async || Problem::of(Code::MethodNotAllowed))
+        .fallback(async || Problem::of(Code::NotFound))
+        .with_state(server.clone())
+}
+
+/// Every route that has such a gate, whatever its method, by any key.
+fn guarded(max_request: usize) -> Guarded {
+    let rules = Rules { key: KeyForm::Any, max_request, ..Rules::default() };
+    let mut guarded = Guarded::everything(rules);
+    for route in &mut guarded.routes {
+        route.methods = ["POST", "PUT", "PATCH", "DELETE"].map(str::to_owned).to_vec();
+    }
+    guarded
 }

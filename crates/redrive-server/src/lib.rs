@@ -4,22 +4,38 @@
 //! the engine. A route is written down once, in its noun's file: the router, the matrix of scopes and the OpenAPI document all
 //! come from there. Nothing here has a power of its own: every handler calls what the command line calls.
 
+mod act;
 mod api;
+mod app;
+mod bind;
 mod body;
 mod caller;
+mod fault;
+mod front;
+mod gate;
+mod language;
 mod listen;
 mod openapi;
+mod path;
 mod problem;
+mod query;
+mod reach;
+mod remote;
+mod request_id;
 mod route;
 mod settings;
+pub mod shape;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use redrive::engine::{Engine, Shutdown};
+use redrive::engine::{Engine, EngineError, PushClients, PushEndpoint, Shutdown, TokenKeeper};
+use redrive_store::WorkerId;
 use tokio::net::TcpListener;
 
+pub use bind::BindRefused;
 pub use caller::{Caller, Scope};
-pub use problem::{Code, Problem};
+pub use listen::{Drained, Tls, TlsTrouble};
+pub use problem::{Code, Problem, Told};
 pub use settings::ServerSettings;
 
 /// A server on an engine.
@@ -30,22 +46,58 @@ struct Inner {
     engine: Engine,
     settings: ServerSettings,
     shutdown: Shutdown,
+    presence: OnceLock<WorkerId>,
+    remote: remote::Door,
+    crowd: listen::Crowd,
+    front: front::Front,
 }
 
 impl Server {
     /// A server that answers for this engine.
     pub fn new(engine: &Engine, settings: ServerSettings) -> Server {
-        Server(Arc::new(Inner { engine: engine.clone(), settings, shutdown: Shutdown::new() }))
+        Server(Arc::new(Inner {
+            engine: engine.clone(),
+            settings,
+            shutdown: Shutdown::new(),
+            presence: OnceLock::new(),
+            remote: remote::Door::default(),
+            crowd: listen::Crowd::default(),
+            front: front::Front::new(TokenKeeper::new(engine)),
+        }))
     }
 
     /// Answers on this listener until `shutdown` asks it to end: then nothing new is taken, and what runs is finished.
-    pub async fn serve(&self, listener: TcpListener) -> std::io::Result<()> {
-        listen::serve(self, listener).await
+    pub async fn serve(&self, listener: TcpListener) -> std::io::Result<Drained> {
+        listen::serve(self, listener, None).await
+    }
+
+    /// The same over TLS.
+    pub async fn serve_tls(&self, listener: TcpListener, tls: &Tls) -> std::io::Result<Drained> {
+        listen::serve(self, listener, Some(tls)).await
+    }
+
+    /// Pushes to the endpoints on the board and to these of the configuration, until the shutdown.
+    pub async fn push(&self, local: Vec<PushEndpoint>) -> Result<(), EngineError> {
+        let clients = PushClients::new(self.settings().guard.clone())?;
+        self.engine().run_pushes(local, clients, self.shutdown()).await;
+        Ok(())
     }
 
     /// By which it is asked to end.
     pub fn shutdown(&self) -> &Shutdown {
         &self.0.shutdown
+    }
+
+    /// As which worker this process is present in the store: leases that are taken through the API are this worker's. Whoever says
+    /// so keeps the presence alive; only the first one counts.
+    pub fn present_as(&self, worker: WorkerId) {
+        // One process is one worker for as long as it lives.
+        let _ = self.0.presence.set(worker);
+    }
+
+    /// As which worker this process is present, if somebody has said.
+    pub fn presence(&self) -> Option<WorkerId> {
+        self.0.presence.get().copied()
     }
 
     /// The description of the API, as OpenAPI 3.1.
@@ -55,6 +107,14 @@ impl Server {
 
     pub(crate) fn engine(&self) -> &Engine {
         &self.0.engine
+    }
+
+    pub(crate) fn crowd(&self) -> &listen::Crowd {
+        &self.0.crowd
+    }
+
+    pub(crate) fn front(&self) -> &front::Front {
+        &self.0.front
     }
 
     pub(crate) fn settings(&self) -> &ServerSettings {

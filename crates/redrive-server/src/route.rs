@@ -1,13 +1,14 @@
 //! A route is written down once: how it is called, what it needs, what it takes and answers. The router, the matrix of scopes
-//! and the OpenAPI document are made from that.
+//! and the OpenAPI document are made from that (ADR 0042).
 
 use axum::handler::Handler;
-use axum::routing::{MethodRouter, on};
+use axum::routing::{MethodFilter, MethodRouter, on};
 use http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::Server;
 use crate::caller::Scope;
+use crate::problem::Code;
 
 /// What a route needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,22 +19,28 @@ pub(crate) enum Need {
     Scope(Scope),
 }
 
-type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// An answer that a route may give.
 pub(crate) struct Answers {
     pub(crate) status: u16,
     pub(crate) about: &'static str,
     pub(crate) media: &'static str,
+    /// Absent: it has no body.
     pub(crate) schema: Option<SchemaOf>,
 }
 
-/// A parameter in the query.
-pub(crate) struct Parameter {
-    pub(crate) name: &'static str,
-    pub(crate) about: &'static str,
+/// A body that a route takes.
+#[derive(Clone, Copy)]
+pub(crate) struct Takes {
     pub(crate) schema: SchemaOf,
+    /// Otherwise there may be none.
+    pub(crate) required: bool,
+    pub(crate) media: &'static str,
 }
+
+/// The media type of bodies, unless a route says otherwise.
+const JSON: &str = "application/json";
 
 /// A route of the API.
 pub(crate) struct Route {
@@ -43,9 +50,15 @@ pub(crate) struct Route {
     /// What generated clients call it.
     pub(crate) id: &'static str,
     pub(crate) about: &'static str,
-    pub(crate) parameters: Vec<Parameter>,
-    pub(crate) body: Option<SchemaOf>,
+    /// An object whose properties are the parameters of the query.
+    pub(crate) query: Option<SchemaOf>,
+    /// What is said of its path parameters, other than that they are names.
+    pub(crate) places: Vec<(&'static str, SchemaOf)>,
+    pub(crate) body: Option<Takes>,
     pub(crate) answers: Vec<Answers>,
+    pub(crate) problems: Vec<Code>,
+    /// Whether a key is looked at.
+    pub(crate) guarded: bool,
     pub(crate) handler: MethodRouter<Server>,
 }
 
@@ -62,19 +75,22 @@ impl Route {
         H: Handler<T, Server>,
         T: 'static,
     {
+        let guarded = !method.is_safe();
         // The methods of the table are all methods that axum can filter by.
-        let filter = method.clone().try_into().unwrap_or(axum::routing::MethodFilter::GET);
-        let handler = on(filter, handler);
+        let filter = method.clone().try_into().unwrap_or(MethodFilter::GET);
         Route {
             method,
             path,
             need,
             id,
             about,
-            parameters: Vec::new(),
+            query: None,
+            places: Vec::new(),
             body: None,
             answers: Vec::new(),
-            handler,
+            problems: Vec::new(),
+            guarded,
+            handler: on(filter, handler),
         }
     }
 
@@ -100,22 +116,106 @@ impl Route {
         Route::new(Method::POST, path, Need::Scope(scope), id, about, handler)
     }
 
+    /// A route that puts something in its place.
+    #[allow(dead_code)] // Until the first noun that has one.
+    pub(crate) fn put<H: Handler<T, Server>, T: 'static>(
+        path: &'static str,
+        scope: Scope,
+        id: &'static str,
+        about: &'static str,
+        handler: H,
+    ) -> Route {
+        Route::new(Method::PUT, path, Need::Scope(scope), id, about, handler)
+    }
+
+    /// A route that changes a part.
+    #[allow(dead_code)] // Until the first noun that has one.
+    pub(crate) fn patch<H: Handler<T, Server>, T: 'static>(
+        path: &'static str,
+        scope: Scope,
+        id: &'static str,
+        about: &'static str,
+        handler: H,
+    ) -> Route {
+        Route::new(Method::PATCH, path, Need::Scope(scope), id, about, handler)
+    }
+
+    /// A route that takes something away.
+    #[allow(dead_code)] // Until the first noun that has one.
+    pub(crate) fn delete<H: Handler<T, Server>, T: 'static>(
+        path: &'static str,
+        scope: Scope,
+        id: &'static str,
+        about: &'static str,
+        handler: H,
+    ) -> Route {
+        Route::new(Method::DELETE, path, Need::Scope(scope), id, about, handler)
+    }
+
     /// It takes a body of this shape.
     pub(crate) fn takes<T: JsonSchema>(mut self) -> Route {
-        self.body = Some(|generator| generator.subschema_for::<T>());
+        self.body =
+            Some(Takes { schema: |generator| generator.subschema_for::<T>(), required: true, media: JSON });
         self
     }
 
-    /// It may be given this parameter in the query.
-    pub(crate) fn query<T: JsonSchema>(mut self, name: &'static str, about: &'static str) -> Route {
-        self.parameters.push(Parameter { name, about, schema: |generator| generator.subschema_for::<T>() });
+    /// It takes a body of text, of this media type.
+    pub(crate) fn takes_text(mut self, media: &'static str) -> Route {
+        self.body =
+            Some(Takes { schema: |generator| generator.subschema_for::<String>(), required: true, media });
+        self
+    }
+
+    /// It may be given a body of this shape.
+    pub(crate) fn may_take<T: JsonSchema>(mut self) -> Route {
+        self.body =
+            Some(Takes { schema: |generator| generator.subschema_for::<T>(), required: false, media: JSON });
+        self
+    }
+
+    /// It may be given the parameters of this shape in the query: the one that its handler reads by `Query`.
+    pub(crate) fn asks<T: JsonSchema>(mut self) -> Route {
+        self.query = Some(|generator| T::json_schema(generator));
+        self
+    }
+
+    /// Says what a parameter in its path looks like.
+    pub(crate) fn place<T: JsonSchema>(mut self, name: &'static str) -> Route {
+        self.places.push((name, |generator| T::json_schema(generator)));
         self
     }
 
     /// It answers with this status and JSON of this shape.
     pub(crate) fn answers<T: JsonSchema>(mut self, status: u16, about: &'static str) -> Route {
         let schema: SchemaOf = |generator| generator.subschema_for::<T>();
-        self.answers.push(Answers { status, about, media: "application/json", schema: Some(schema) });
+        self.answers.push(Answers { status, about, media: JSON, schema: Some(schema) });
+        self
+    }
+
+    /// It answers with this status and text of this media type.
+    pub(crate) fn answers_text(mut self, status: u16, media: &'static str, about: &'static str) -> Route {
+        let schema: SchemaOf = |generator| generator.subschema_for::<String>();
+        self.answers.push(Answers { status, about, media, schema: Some(schema) });
+        self
+    }
+
+    /// It answers with this status and no body.
+    #[allow(dead_code)] // Until the first noun that has one.
+    pub(crate) fn empty(mut self, status: u16, about: &'static str) -> Route {
+        self.answers.push(Answers { status, about, media: "", schema: None });
+        self
+    }
+
+    /// It may end in these problems, beside those that every route may.
+    pub(crate) fn problems(mut self, codes: &[Code]) -> Route {
+        self.problems.extend(codes);
+        self
+    }
+
+    /// It may be called again without harm, or waits for long: a key is not looked at.
+    #[allow(dead_code)] // Until the first noun that has one.
+    pub(crate) fn unguarded(mut self) -> Route {
+        self.guarded = false;
         self
     }
 }

@@ -74,6 +74,8 @@ pub struct NewJob {
     pub inline: bool,
     /// The event that led to it.
     pub parent: Option<EventSeq>,
+    /// What it goes to, by which it is protected together with everything else that goes there.
+    pub target: Option<String>,
 }
 
 impl NewJob {
@@ -99,17 +101,17 @@ impl NewJob {
         if !PRIORITIES.contains(&self.priority) {
             return refuse(Refusal::BadPriority(self.priority));
         }
-        let optional = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         for (what, name) in [
-            ("queue", self.queue().to_owned()),
-            ("kind", self.kind.clone()),
-            ("source", self.source().to_owned()),
-            ("unique key", optional(&self.unique_key)),
-            ("caller id", optional(&self.caller_id)),
-            ("policy", optional(&self.policy)),
-            ("idempotency key", optional(&self.idempotency_key)),
+            ("queue", Some(self.queue())),
+            ("kind", Some(&*self.kind)),
+            ("source", Some(self.source())),
+            ("unique key", self.unique_key.as_deref()),
+            ("caller id", self.caller_id.as_deref()),
+            ("policy", self.policy.as_deref()),
+            ("idempotency key", self.idempotency_key.as_deref()),
+            ("target", self.target.as_deref()),
         ] {
-            if !is_name(&name) {
+            if let Some(name) = name.filter(|name| !is_name(name)) {
                 return refuse(Refusal::BadName { what, name: name.chars().take(80).collect() });
             }
         }
@@ -166,6 +168,8 @@ pub struct Job {
     pub origin: Origin,
     /// Whether its work is a closure of the process that enqueued it.
     pub inline: bool,
+    /// What it goes to.
+    pub target: Option<String>,
 }
 
 /// Where a job stands.

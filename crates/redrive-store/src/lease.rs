@@ -27,7 +27,7 @@ pub struct LeaseRequest {
     pub worker: WorkerId,
     /// From these queues; empty: all of them.
     pub queues: Vec<String>,
-    /// Only these kinds, which it can run.
+    /// Only these kinds, which it can run; empty: all of them.
     pub kinds: Vec<String>,
     /// Only what is reserved for this worker.
     pub reserved_only: bool,
@@ -58,6 +58,8 @@ pub struct LeasedJob {
     pub last_delay: Option<Duration>,
     /// What the last decision tells this attempt.
     pub hint: Option<String>,
+    /// Whether it was dead before, and put back.
+    pub redriven: bool,
     /// Whether the attempt is counted already. A job whose deadline has passed is handed out without it.
     pub begun: bool,
     /// Until when.

@@ -84,7 +84,8 @@ pub use queue::{Queue, Queues};
 pub use redrive::{FirstAttempt, Judged, NewRun, Redrives, Run, RunId, RunState, RunStep, Stepped};
 pub use seal::{KEY_BYTES, KeyRing, KeyTrouble, LineTrouble};
 pub use settle::{
-    DecidedOn, Ending, FailedAttempt, LetterReason, NewLetter, Output, Settled, Settlement, StoredDecision,
+    DecidedOn, Ending, FailedAttempt, LetterReason, NewLetter, Output, Parked, Settled, Settlement,
+    StoredDecision,
 };
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, Sqlite, SqliteOptions, enqueue_in};

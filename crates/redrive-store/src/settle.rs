@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use redrive_policy::protection::ParkedWhy;
 use redrive_policy::{Cause, DecisionRecord, Verdict as Again};
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +61,15 @@ pub enum Ending {
         /// Only by this worker, while its presence lasts.
         held_for: Option<WorkerId>,
     },
+    /// Its target is protected, and it may not go there now; nothing is counted.
+    Parked {
+        /// When it may.
+        run_at: Timestamp,
+        /// Only by this worker, while its presence lasts.
+        held_for: Option<WorkerId>,
+        /// The target, and why.
+        parked: Box<Parked>,
+    },
     /// Somebody ended it: no retry, no letter.
     Cancelled {
         /// Why.
@@ -82,6 +92,7 @@ impl Ending {
             Ending::Retry { .. } => "retry",
             Ending::Dead { .. } => "dead",
             Ending::Snoozed { .. } => "snoozed",
+            Ending::Parked { .. } => "parked",
             Ending::Cancelled { .. } => "cancelled",
             Ending::Released { .. } => "released",
         }
@@ -93,7 +104,7 @@ impl Ending {
             Ending::Succeeded { .. } => Verdict::Succeeded,
             Ending::Retry { failure, .. } => Verdict::Retry { crash: failure.charged_to_crashes },
             Ending::Dead { .. } => Verdict::Dead,
-            Ending::Snoozed { .. } | Ending::Released { .. } => Verdict::Uncounted,
+            Ending::Snoozed { .. } | Ending::Parked { .. } | Ending::Released { .. } => Verdict::Uncounted,
             Ending::Cancelled { .. } => Verdict::Cancelled,
         }
     }
@@ -103,9 +114,18 @@ impl Ending {
         match self {
             Ending::Succeeded { exit_code, .. } | Ending::Cancelled { exit_code, .. } => *exit_code,
             Ending::Retry { failure, .. } | Ending::Dead { failure, .. } => failure.exit_code,
-            Ending::Snoozed { .. } | Ending::Released { .. } => None,
+            Ending::Snoozed { .. } | Ending::Parked { .. } | Ending::Released { .. } => None,
         }
     }
+}
+
+/// What a job was parked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parked {
+    /// The target: `host:api.example.com`, `queue:mail`, `key:tenant-7`.
+    pub target: String,
+    /// Why.
+    pub why: ParkedWhy,
 }
 
 /// What a command or a call said, bounded and redacted.

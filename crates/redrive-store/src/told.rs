@@ -8,7 +8,9 @@ use crate::id::JobId;
 use crate::idempotency::KeyState;
 use crate::redrive::{NewRun, Run, RunId, RunState};
 use crate::row::{self, EventRow};
+use crate::settle::Parked;
 use crate::task::{NewTask, TaskEnd, TaskId, TaskState};
+use crate::time::Timestamp;
 
 /// What is told in the name of the store itself.
 pub(crate) const SOURCE: &str = "redrive";
@@ -21,6 +23,16 @@ fn by_the_store(event_type: &'static str, source_id: i64, data: &Value) -> Event
         detail: Some(json!({ "data": data }).to_string()),
         ..EventRow::default()
     }
+}
+
+/// A job was parked: which target it waits for, until when, and why.
+pub(crate) fn parked(run_at: Timestamp, parked: &Parked) -> String {
+    let mut data = json!({ "target": parked.target, "until": run_at });
+    // The reason is a table of its own fields, `why` among them.
+    if let (Value::Object(data), Ok(Value::Object(why))) = (&mut data, serde_json::to_value(&parked.why)) {
+        data.extend(why);
+    }
+    json!({ "data": data }).to_string()
 }
 
 /// A run was started.

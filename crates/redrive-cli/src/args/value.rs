@@ -311,6 +311,12 @@ pub(super) fn slots(text: &str) -> Result<usize, BadValue> {
     text.trim().parse().ok().filter(|slots| (1..=MAX_SLOTS).contains(slots)).ok_or(bad)
 }
 
+/// The same, or none at all.
+pub(super) fn slots_or_none(text: &str) -> Result<usize, BadValue> {
+    let bad = BadValue::Whole { least: 0, most: u64::try_from(MAX_SLOTS).unwrap_or(u64::MAX) };
+    text.trim().parse().ok().filter(|slots| *slots <= MAX_SLOTS).ok_or(bad)
+}
+
 pub(super) fn priority(text: &str) -> Result<i32, BadValue> {
     text.trim().parse().ok().filter(|priority| PRIORITIES.contains(priority)).ok_or(BadValue::Priority)
 }

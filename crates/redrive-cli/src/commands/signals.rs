@@ -7,6 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The numbers that an exit code is made of: 128 and one of these.
 pub(super) const SIGINT: i32 = signal_hook::consts::SIGINT;
+pub(super) const SIGHUP: i32 = signal_hook::consts::SIGHUP;
 
 /// Whoever asks us to end.
 pub(super) struct Signals {
@@ -38,7 +39,7 @@ impl Signals {
             _ = self.interrupt.recv() => SIGINT,
             _ = self.terminate.recv() => signal_hook::consts::SIGTERM,
             () = heard(&mut self.quit) => signal_hook::consts::SIGQUIT,
-            () = heard(&mut self.hang_up) => signal_hook::consts::SIGHUP,
+            () = heard(&mut self.hang_up) => SIGHUP,
         }
     }
 }

@@ -128,7 +128,7 @@ impl Told {
                 End::Dead { failed: Failed::of(failure), reason: letter.reason }
             }
             Ending::Cancelled { exit_code, .. } => End::Cancelled { exit_code: *exit_code },
-            Ending::Snoozed { .. } | Ending::Released { .. } => End::Uncounted,
+            Ending::Snoozed { .. } | Ending::Parked { .. } | Ending::Released { .. } => End::Uncounted,
         };
         Told { id: job.id, name: job.source.clone(), attempt: report.leased.attempt, end }
     }

@@ -90,6 +90,33 @@ pub(super) fn locate(flag: Option<&OsStr>, env: &HashMap<OsString, OsString>, cw
     }
 }
 
+/// How a process that runs for long reads its configuration again: the file that it had, or else whatever is found now.
+pub(crate) struct Reread {
+    path: Option<PathBuf>,
+    env: HashMap<OsString, OsString>,
+    cwd: PathBuf,
+}
+
+impl Reread {
+    pub(super) fn new(found: &Found, env: &HashMap<OsString, OsString>, cwd: &Path) -> Reread {
+        Reread { path: found.path.clone(), env: env.clone(), cwd: cwd.to_owned() }
+    }
+
+    /// What it says now. A file that is gone is trouble: to fall back to what is built in would be a surprise.
+    pub(crate) fn read(&self) -> Result<Config, Trouble> {
+        self.look().config()
+    }
+
+    /// Which file that is, if there is one.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        self.path.clone().or_else(|| self.look().path)
+    }
+
+    fn look(&self) -> Found {
+        locate(self.path.as_deref().map(Path::as_os_str), &self.env, &self.cwd)
+    }
+}
+
 /// Reads a file of bounded size; what is not UTF-8 is read lossily and then refused by the parser.
 pub(crate) fn read_config_text(path: &Path) -> std::io::Result<String> {
     let mut bytes = Vec::new();

@@ -3,7 +3,9 @@
 //! Add a field here, read it where its section is read, and checking, suggestions and the JSON Schema follow.
 
 use super::idempotency_file::{IDEMPOTENCY, PROXY};
+use super::server_file::SERVER;
 use super::shape::{Field, Rule, Shape, Table};
+use super::target_file::{TARGET, TARGET_NAME};
 use crate::cause::{Cause, FailureType};
 use crate::policy::LongRetryAfter;
 use crate::review::Criterion;
@@ -79,6 +81,12 @@ pub(super) const FILE: Table = Table {
             "proxy",
             Shape::Table(&PROXY),
             "What redrive proxy would otherwise be told each time.",
+        ),
+        Field::optional("server", Shape::Table(&SERVER), "Where redrive serve listens, and what it lets in."),
+        Field::optional(
+            "targets",
+            Shape::Map { keys: &TARGET_NAME, values: &Shape::Table(&TARGET) },
+            "How hosts, queues and keys are protected from too much work, and from too much trying again.",
         ),
         Field::optional(
             "store",

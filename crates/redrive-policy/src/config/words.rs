@@ -354,6 +354,9 @@ mod tests {
             Expected::Form("principal"),
             Expected::Form("address"),
             Expected::Form("http-url"),
+            Expected::Form("allowed"),
+            Expected::Form("host"),
+            Expected::Form("origin"),
             Expected::AtLeast(name()),
             Expected::OtherHeader,
         ];

@@ -19,3 +19,6 @@ ALTER TABLE redrive.notice SET (fillfactor = 50, autovacuum_vacuum_scale_factor 
 -- Jobs of a caller's id, page by page.
 DROP INDEX redrive.job_caller;
 CREATE INDEX job_caller ON redrive.job (caller_id, id) WHERE caller_id IS NOT NULL;
+
+-- What the work goes to, where whoever enqueued it says so: it is protected by that name.
+ALTER TABLE redrive.job ADD COLUMN target text;

@@ -12,3 +12,6 @@ CREATE TABLE notice (
 );
 CREATE UNIQUE INDEX notice_name ON notice (space, name);
 CREATE INDEX notice_due ON notice (space, due_at, id) WHERE due_at IS NOT NULL;
+
+-- What the work goes to, where whoever enqueued it says so: it is protected by that name.
+ALTER TABLE job ADD COLUMN target TEXT;

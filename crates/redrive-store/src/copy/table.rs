@@ -101,7 +101,7 @@ pub(crate) static TABLES: &[Table] = &[
         columns: columns!(
             Int { id } Lane { lane_id } Bytes { payload } Int { enqueued_at run_at rank } Name { source_id }
             Int { event } Text { policy overrides caller_id idempotency_key unique_key }
-            Int { timeout_ms deadline_at origin } Truth { inline }
+            Int { timeout_ms deadline_at origin } Truth { inline } Text { target }
         ),
     },
     Table { name: "unique_job", columns: columns!(Queue { queue_id } Text { key } Int { job_id }) },

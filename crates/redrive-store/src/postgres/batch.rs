@@ -55,6 +55,7 @@ table! {
         id: i64, lane_id: i64, payload: Vec<u8>, enqueued_at: i64, run_at: i64, rank: i64, source_id: i64, event: i64,
         policy: Option<String>, overrides: Option<String>, caller_id: Option<String>, idempotency_key: Option<String>,
         unique_key: Option<String>, timeout_ms: Option<i64>, deadline_at: Option<i64>, origin: i64, inline: bool,
+        target: Option<String>,
     }
 }
 table! {

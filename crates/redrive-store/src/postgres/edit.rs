@@ -207,6 +207,7 @@ impl ImportLetters {
             deadline_at: job.deadline_at.map(|deadline| tx.by_our_clock(deadline, self.now).millis()),
             origin: job.origin as i64,
             inline: false,
+            target: job.target.clone(),
         };
         tx.batch.job(job_row);
         let seal = |cell, text: &str| tx.seals.seal_text(cell, id.0, text).map(Cow::into_owned);

@@ -176,6 +176,7 @@ pub(super) fn apply_one(
         deadline_at: new.deadline_at.map(|deadline| tx.by_our_clock(deadline, callers_now).millis()),
         origin: new.origin as i64,
         inline: new.inline,
+        target: new.target.clone(),
     });
     let row = EventRow {
         event_type: "job_enqueued",
@@ -232,6 +233,7 @@ fn leasable(new: &NewJob, id: JobId, lane_id: i64, source_id: i64, event: i64, n
         deadline_at: new.deadline_at,
         origin: if new.origin == Origin::Local { Origin::Local } else { Origin::Api },
         inline: new.inline,
+        target: new.target.clone(),
     };
     let leased = LeasedJob {
         token: LeaseToken { job: id, fence: 0 },
@@ -241,6 +243,7 @@ fn leasable(new: &NewJob, id: JobId, lane_id: i64, source_id: i64, event: i64, n
         crashes: 0,
         last_delay: None,
         hint: None,
+        redriven: false,
         begun: false,
         expires_at: Timestamp::default(),
         event: EventSeq(event),

@@ -333,6 +333,7 @@ impl Rows {
             deadline_at: deadline_at.map(Timestamp::millis),
             origin: new.origin as i64,
             inline: new.inline,
+            target: new.target.clone(),
         });
         self.events.push(FullEventRow {
             seq: event,

@@ -73,7 +73,9 @@ pub(super) fn read(row: &Row, memory: &Memory, seals: &Seals) -> Result<Leasable
         deadline_at: column::<Option<i64>>(row, 11)?.map(Timestamp::from_millis),
         origin: if column::<i64>(row, 12)? == 0 { Origin::Local } else { Origin::Api },
         inline: column(row, 13)?,
+        target: column(row, 26)?,
     };
+    let put_back = put_back(row, 23)?;
     let leased = LeasedJob {
         token: LeaseToken { job: id, fence: standing.fence },
         job,
@@ -82,18 +84,12 @@ pub(super) fn read(row: &Row, memory: &Memory, seals: &Seals) -> Result<Leasable
         crashes: count(standing.crashes),
         last_delay: column::<Option<i64>>(row, 19)?.map(duration),
         hint: seals.open_some(Cell::ProgressHint, id.0, column(row, 20)?)?,
+        redriven: put_back.is_some(),
         begun: false,
         expires_at: Timestamp::default(),
         event: EventSeq(latest.map_or_else(|| column(row, 4), Ok)?),
     };
-    Ok(Leasable {
-        leased,
-        standing,
-        lane_id,
-        source_id,
-        has_progress: latest.is_some(),
-        put_back: put_back(row, 23)?,
-    })
+    Ok(Leasable { leased, standing, lane_id, source_id, has_progress: latest.is_some(), put_back })
 }
 
 /// Where a job that was redriven came from, from the three columns of `progress` that begin here.

@@ -20,6 +20,7 @@ pub(super) const EVENT_TYPES: &[&str] = &[
     "job_dead",
     "job_snoozed",
     "job_released",
+    "job_parked",
     "job_cancelled",
     "stale_settle",
     "manual_retry",
@@ -95,10 +96,10 @@ impl Memory {
             .ok_or_else(|| Fault::Again(format!("the name {text:?} has no number")))
     }
 
-    /// The lanes of these kinds in these queues (none named: in all of them), as far as they are known.
+    /// The lanes of these kinds in these queues (none named: all of them), as far as they are known.
     pub(super) fn lanes_of(&self, queues: &[String], kinds: &[String]) -> Vec<i64> {
-        let chosen =
-            |lane: &&Lane| (queues.is_empty() || queues.contains(&lane.queue)) && kinds.contains(&lane.kind);
+        let has = |names: &[String], name: &String| names.is_empty() || names.contains(name);
+        let chosen = |lane: &&Lane| has(queues, &lane.queue) && has(kinds, &lane.kind);
         let mut ids: Vec<i64> = self.by_id.values().filter(chosen).map(|lane| lane.id).collect();
         ids.sort_unstable();
         ids

@@ -23,6 +23,7 @@ use crate::row::{self, EventRow};
 use crate::seal::{Cell, Seals};
 use crate::settle::{Ending, FailedAttempt, NewLetter, Settled, Settlement};
 use crate::time::{Timestamp, whole_millis};
+use crate::told;
 
 /// What a lease said, and what its job must be told or tidied up with.
 #[derive(Debug)]
@@ -220,7 +221,14 @@ pub(super) fn settle_one(
         Ending::Snoozed { run_at, held_for } => {
             let run_at = tx.by_our_clock(*run_at, callers_now);
             let detail = json!({ "data": { "run_at": run_at } }).to_string();
-            uncounted(tx, now, held, "job_snoozed", detail, &Back { run_at, held_for: *held_for, after })?
+            let back = Back { run_at, held_for: *held_for, after };
+            uncounted(tx, now, held, "job_snoozed", detail, &back)?
+        }
+        Ending::Parked { run_at, held_for, parked } => {
+            let run_at = tx.by_our_clock(*run_at, callers_now);
+            let detail = told::parked(run_at, parked);
+            let back = Back { run_at, held_for: *held_for, after };
+            uncounted(tx, now, held, "job_parked", detail, &back)?
         }
         Ending::Released { why } => {
             let detail = json!({ "data": { "why": why } }).to_string();

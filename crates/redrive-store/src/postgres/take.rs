@@ -103,7 +103,7 @@ pub(super) async fn hand_out(tx: &mut Tx<'_>, taken: &[Taken], calls: &mut [Leas
         leasable::learn(tx.line, &tx.memory, &round.rows).await?;
         for row in &round.rows {
             let leasable = leasable::read(row, &tx.memory.borrow(), &tx.seals)?;
-            let place: i64 = column(row, 26)?;
+            let place: i64 = column(row, 27)?;
             // Others may have committed it since our own number was given out. The stream would tell of its attempt before it tells
             // of its enqueuing: it waits for a transaction with a later number.
             let in_order = tx.comes_after(leasable.leased.event);
@@ -121,7 +121,7 @@ pub(super) async fn hand_out(tx: &mut Tx<'_>, taken: &[Taken], calls: &mut [Leas
                 // Its worker wanted fewer, or went away in this very moment, or its queue was paused, or we are too early.
                 let held_for = (place < 0).then_some(-place);
                 let rank = -i64::from(leasable.leased.job.priority);
-                let run_at = Timestamp::from_millis(column(row, 27)?);
+                let run_at = Timestamp::from_millis(column(row, 28)?);
                 tx.batch.make_ready(leasable.leased.token.job, leasable.lane_id, held_for, rank, run_at);
             }
         }
@@ -143,7 +143,7 @@ pub(super) fn hand_over(
             call.room() > 0
                 && !call.abandoned()
                 && !request.reserved_only
-                && request.kinds.contains(&job.kind)
+                && (request.kinds.is_empty() || request.kinds.contains(&job.kind))
                 && (request.queues.is_empty() || request.queues.contains(&job.queue))
         };
         let kept = tx.draining || tx.is_paused(leasable.lane_id);

@@ -425,24 +425,21 @@ impl<'a, 'c> Batch<'a, 'c> {
         Ok(())
     }
 
-    /// The lanes of these kinds in these queues (none named: in all of them).
+    /// The lanes of these kinds in these queues (none named: all of them).
     pub(super) fn lanes_of(&mut self, queues: &[String], kinds: &[String]) -> Result<Vec<i64>, StoreError> {
-        let known = |memory: &Memory, queue: &String, kind: &String| {
-            memory.lanes.get(queue).and_then(|kinds| kinds.get(kind)).copied()
-        };
         if !self.memory.knows_lanes {
             self.learn_lanes()?;
         }
-        let mut ids: Vec<i64> = if queues.is_empty() {
-            self.memory
-                .lanes
-                .values()
-                .flat_map(|of| kinds.iter().filter_map(|kind| of.get(kind).copied()))
-                .collect()
-        } else {
-            let pairs = queues.iter().flat_map(|queue| kinds.iter().map(move |kind| (queue, kind)));
-            pairs.filter_map(|(queue, kind)| known(self.memory, queue, kind)).collect()
+        let lanes = &self.memory.lanes;
+        let mut ids = Vec::new();
+        let mut of_queue = |of: &HashMap<String, i64>| match kinds {
+            [] => ids.extend(of.values().copied()),
+            kinds => ids.extend(kinds.iter().filter_map(|kind| of.get(kind).copied())),
         };
+        match queues {
+            [] => lanes.values().for_each(of_queue),
+            queues => queues.iter().filter_map(|queue| lanes.get(queue)).for_each(&mut of_queue),
+        }
         ids.sort_unstable();
         Ok(ids)
     }

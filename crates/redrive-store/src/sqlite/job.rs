@@ -96,7 +96,8 @@ pub(super) fn insert(
         && new.timeout.is_none()
         && new.deadline_at.is_none()
         && new.origin == Origin::Local
-        && !new.inline;
+        && !new.inline
+        && new.target.is_none();
     let payload = batch.seals.seal_bytes(Cell::JobPayload, id.0, &new.payload)?;
     if plain {
         batch.run(
@@ -124,7 +125,8 @@ pub(super) fn insert(
                 new.timeout.map(millis),
                 new.deadline_at.map(Timestamp::millis),
                 new.origin as i64,
-                new.inline
+                new.inline,
+                new.target
             ],
         )?;
     }
@@ -152,6 +154,7 @@ pub(super) fn read_job(batch: &mut Batch<'_, '_>, id: JobId, row: &Row<'_>) -> R
         deadline_at: row.get::<_, Option<i64>>(11)?.map(Timestamp::from_millis),
         origin: if row.get::<_, i64>(12)? == 0 { Origin::Local } else { Origin::Api },
         inline: row.get(13)?,
+        target: row.get(23)?,
     })
 }
 

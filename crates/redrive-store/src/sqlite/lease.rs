@@ -210,6 +210,7 @@ fn read_leasable(batch: &mut Batch<'_, '_>, id: JobId) -> Result<(LeasedJob, i64
     let job = read_job(batch, id, row)?;
     let number = |at| row.get::<_, Option<i64>>(at).map(|number| number.unwrap_or(0));
     let latest = row.get::<_, Option<i64>>(21)?;
+    let redriven = row.get::<_, Option<bool>>(22)?.unwrap_or(false);
     let leased = LeasedJob {
         token: LeaseToken { job: id, fence: number(15)? },
         job,
@@ -218,12 +219,13 @@ fn read_leasable(batch: &mut Batch<'_, '_>, id: JobId) -> Result<(LeasedJob, i64
         crashes: count(number(18)?),
         last_delay: row.get::<_, Option<i64>>(19)?.map(duration),
         hint: batch.seals.open_some(Cell::ProgressHint, id.0, row.get(20)?)?,
+        redriven,
         begun: false,
         expires_at: Timestamp::default(),
         event: EventSeq(latest.map_or_else(|| row.get(4), Ok)?),
     };
-    let remembered = if latest.is_some() { HAS_PROGRESS } else { 0 }
-        | if row.get::<_, Option<bool>>(22)?.unwrap_or(false) { WAS_REDRIVEN } else { 0 };
+    let remembered =
+        if latest.is_some() { HAS_PROGRESS } else { 0 } | if redriven { WAS_REDRIVEN } else { 0 };
     Ok((leased, remembered))
 }
 

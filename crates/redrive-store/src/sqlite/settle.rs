@@ -16,6 +16,7 @@ use crate::row::{self, EventRow};
 use crate::seal::Cell;
 use crate::settle::{Ending, FailedAttempt, NewLetter, Settled, Settlement};
 use crate::time::Timestamp;
+use crate::told;
 
 /// What the deleted lease said.
 struct Held {
@@ -108,6 +109,11 @@ fn settle_one(
             let detail = json!({ "data": { "run_at": run_at } }).to_string();
             let back = Back { run_at: *run_at, held_for: *held_for, after };
             uncounted(batch, now, &held, "job_snoozed", detail, &back)?
+        }
+        Ending::Parked { run_at, held_for, parked } => {
+            let detail = told::parked(*run_at, parked);
+            let back = Back { run_at: *run_at, held_for: *held_for, after };
+            uncounted(batch, now, &held, "job_parked", detail, &back)?
         }
         Ending::Released { why } => {
             let detail = json!({ "data": { "why": why } }).to_string();

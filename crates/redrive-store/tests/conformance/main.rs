@@ -81,6 +81,7 @@ macro_rules! suite {
                 success_ends_the_job, a_stale_token_changes_nothing, the_same_twice_in_one_call,
                 snoozed_and_released_are_uncounted, a_wish_to_cancel_sticks, retries_and_crashes_are_charged_apart,
                 a_retry_waits_for_its_time, a_time_beyond_all_calendars_is_read_back, a_hint_reaches_the_next_attempt_only, many_at_once,
+                parked_work_is_uncounted_and_keeps_its_hint, a_target_is_read_back,
             ]);
             suite!(@ $back_end seize [
                 what_expired_is_taken_over, what_never_began_is_not_counted, at_most_so_many,

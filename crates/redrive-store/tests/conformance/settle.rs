@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use redrive_policy::Cause;
 use redrive_store::{
-    Ending, EventStatus, JobId, JobState, LeaseRequest, LeaseToken, NewJob, Output, Settled, Settlement,
-    Timestamp,
+    Ending, EventStatus, JobId, JobState, LeaseRequest, LeaseToken, NewJob, Output, Redriven, Settled,
+    Settlement, Timestamp,
 };
+
+use serde_json::json;
 
 use crate::back_end::Given;
 use crate::given::{
-    Hand, LEASE, SECOND, at, cancelled, dead, failure, job, released, retry, retry_after, success, wants,
+    Hand, LEASE, SECOND, at, cancelled, dead, failure, job, parked, released, retry, retry_after, success,
+    wants,
 };
 
 /// R-E2
@@ -150,6 +153,54 @@ pub(crate) async fn snoozed_and_released_are_uncounted(given: &Given) {
         assert_eq!((record.attempts, record.retries, record.crashes), (1, 1, 0));
         assert_eq!(record.state, JobState::Ready { run_at: at(now + 5_000), held_for: None });
     }
+}
+
+/// R-P15: parked work waits for its time as if it had never been taken, keeps what its next attempt is told, and its event
+/// names the target and the reason.
+pub(crate) async fn parked_work_is_uncounted_and_keeps_its_hint(given: &Given) {
+    let hand = Hand(&*given.store);
+    let id = hand.add(job("a")).await;
+    let worker = hand.worker().await;
+    let first = hand.take(at(0), worker, &["a"]).await;
+    hand.done(at(0), first.token, retry_after(Cause::Network, at(0), Some("be kind"))).await;
+    for round in 1..=3 {
+        let now = round * 10_000;
+        let leased = hand.take(at(now), worker, &["a"]).await;
+        assert_eq!((leased.attempt, leased.retries, leased.crashes), (2, 1, 0));
+        assert_eq!((leased.hint.as_deref(), leased.last_delay), (Some("be kind"), Some(SECOND)));
+        let ending = parked(at(now + 5_000), None);
+        hand.done(at(now), leased.token, ending).await;
+        let early = given.store.lease(at(now + 4_999), wants(worker, &["a"], 1)).await.unwrap();
+        assert!(early.is_empty());
+        let record = hand.record(id).await;
+        assert_eq!((record.attempts, record.retries, record.crashes), (1, 1, 0));
+        assert_eq!(record.state, JobState::Ready { run_at: at(now + 5_000), held_for: None });
+        let told = hand.story(id).await.pop().unwrap();
+        assert_eq!(told.seq, record.event);
+        assert_eq!((told.event_type.as_str(), told.status), ("job_parked", EventStatus::Pending));
+        assert_eq!(told.data["target"], "host:api.example.com");
+        assert_eq!(
+            (&told.data["why"], &told.data["failed"], &told.data["calls"]),
+            (&json!("open"), &json!(37), &json!(40))
+        );
+        assert_eq!(told.data["until"], json!(at(now + 5_000)));
+    }
+}
+
+/// R-P15: the target that whoever enqueued a job has named comes with every lease, and so does whether the job was redriven.
+pub(crate) async fn a_target_is_read_back(given: &Given) {
+    let hand = Hand(&*given.store);
+    let named = NewJob { target: Some("tenant-7".to_owned()), ..job("a") };
+    let id = hand.add(named).await;
+    let worker = hand.worker().await;
+    let leased = hand.take(at(0), worker, &["a"]).await;
+    assert_eq!((leased.job.target.as_deref(), leased.redriven), (Some("tenant-7"), false));
+    hand.done(at(0), leased.token, dead(Cause::Network, "gone")).await;
+    assert_eq!(given.store.redrive(at(1), vec![id], "redriven").await.unwrap(), [Redriven::Ready]);
+    let leased = hand.take(at(2), worker, &["a"]).await;
+    assert_eq!((leased.job.target.as_deref(), leased.redriven), (Some("tenant-7"), true));
+    let bad = NewJob { target: Some("a\nb".to_owned()), ..job("a") };
+    assert!(given.store.enqueue(at(3), vec![bad]).await.is_err());
 }
 
 /// R-D2: a crash is charged to its own budget.

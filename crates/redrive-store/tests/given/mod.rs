@@ -9,11 +9,12 @@ pub(crate) mod history;
 
 use std::time::Duration;
 
+use redrive_policy::protection::ParkedWhy;
 use redrive_policy::{Cause, Class, DecisionKind, DecisionRecord};
 use redrive_store::{
     Ending, Event, EventFilter, FailedAttempt, JobId, JobRecord, LeaseRequest, LeaseToken, LeasedJob,
-    LetterFilter, LetterReason, NewJob, NewLetter, Order, Output, Settled, Settlement, Store, StoreStatus,
-    StoredDecision, Timestamp, WorkerId,
+    LetterFilter, LetterReason, NewJob, NewLetter, Order, Output, Parked, Settled, Settlement, Store,
+    StoreStatus, StoredDecision, Timestamp, WorkerId,
 };
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -105,6 +106,13 @@ pub(crate) fn dead(cause: Cause, message: &str) -> Ending {
 
 pub(crate) fn released() -> Ending {
     Ending::Released { why: "not mine".to_owned() }
+}
+
+/// A host that has failed too often.
+pub(crate) fn parked(run_at: Timestamp, held_for: Option<WorkerId>) -> Ending {
+    let why = ParkedWhy::Open { failed: 37, calls: 40 };
+    let parked = Parked { target: "host:api.example.com".to_owned(), why };
+    Ending::Parked { run_at, held_for, parked: Box::new(parked) }
 }
 
 pub(crate) fn cancelled() -> Ending {

@@ -120,7 +120,7 @@ impl Story {
             "attempt_succeeded" => (Verdict::Succeeded, EventStatus::Success),
             "attempt_failed" => (Verdict::Retry { crash }, EventStatus::Retrying),
             "job_dead" => (Verdict::Dead, EventStatus::DeadLetter),
-            "job_snoozed" | "job_released" => (Verdict::Uncounted, EventStatus::Pending),
+            "job_snoozed" | "job_parked" | "job_released" => (Verdict::Uncounted, EventStatus::Pending),
             "job_cancelled" => (Verdict::Cancelled, EventStatus::Failed),
             other => return Err(format!("{other} is no step that the protocol knows")),
         };

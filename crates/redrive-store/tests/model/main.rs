@@ -54,6 +54,7 @@ const TRANSITIONS: &[&str] = &[
     "crashed",
     "dead",
     "snoozed",
+    "parked",
     "cancelled by its worker",
     "released",
     "stale",

@@ -282,6 +282,7 @@ async fn settle(
         },
         End::Dead(cause) => given::dead(cause, "it died"),
         End::Snoozed { delay, held } => Ending::Snoozed { run_at: at(now + delay), held_for: held_for(held) },
+        End::Parked { delay, held } => given::parked(at(now + delay), held_for(held)),
         End::Cancelled => given::cancelled(),
         End::Released => given::released(),
     };
@@ -295,7 +296,8 @@ async fn settle(
         return Ok(());
     }
     let Place::Leased { begun, was_held, cancel, .. } = place else { unreachable!() };
-    let puts_back = matches!(end, End::Retry { .. } | End::Snoozed { .. } | End::Released);
+    let puts_back =
+        matches!(end, End::Retry { .. } | End::Snoozed { .. } | End::Parked { .. } | End::Released);
     prop_assert_eq!(matches!(said, Settled::Cancelled { .. }), cancel && puts_back);
     if cancel && puts_back {
         reached.push("cancelled instead of put back");
@@ -337,6 +339,13 @@ async fn settle(
             known.attempts -= u32::from(begun);
             reached.push("snoozed");
             "job_snoozed"
+        }
+        End::Parked { delay, held } => {
+            reserved = held_for(held);
+            known.place = Place::Ready { run_at: now + delay, held_for: reserved };
+            known.attempts -= u32::from(begun);
+            reached.push("parked");
+            "job_parked"
         }
         End::Cancelled => {
             known.place = Place::Ended;

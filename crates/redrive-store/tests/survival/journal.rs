@@ -142,6 +142,7 @@ impl Acknowledged {
                 "attempt_failed",
                 "job_dead",
                 "job_snoozed",
+                "job_parked",
                 "job_cancelled",
                 "job_released",
             ];

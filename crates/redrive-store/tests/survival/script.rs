@@ -10,7 +10,7 @@ use redrive_store::{
 };
 use tokio::task::JoinSet;
 
-use crate::given::{LEASE, SECOND, at, cancelled, dead, released, retry, success, wants};
+use crate::given::{LEASE, SECOND, at, cancelled, dead, parked, released, retry, success, wants};
 use crate::journal::Journal;
 
 #[derive(Debug, Clone, Copy)]
@@ -94,11 +94,12 @@ impl Script {
         for leased in leased {
             let (store, journal) = (Arc::clone(store), Arc::clone(journal));
             callers.spawn(async move {
-                let ending = match (leased.token.job.0 + i64::from(leased.attempt)) % 7 {
+                let ending = match (leased.token.job.0 + i64::from(leased.attempt)) % 8 {
                     0 => retry(now.after(SECOND)),
                     1 => dead(Cause::Network, "scripted"),
                     2 => Ending::Snoozed { run_at: now.after(SECOND), held_for: None },
                     3 => released(),
+                    5 => parked(now.after(SECOND), None),
                     4 => cancelled(),
                     _ => success(),
                 };
@@ -147,6 +148,7 @@ async fn settle(store: &Sqlite, journal: &Journal, now: Timestamp, leased: &Leas
         Ending::Retry { .. } => "retry",
         Ending::Dead { .. } => "dead",
         Ending::Snoozed { .. } => "snoozed",
+        Ending::Parked { .. } => "parked",
         Ending::Cancelled { .. } => "cancelled",
         Ending::Released { .. } => "released",
     };

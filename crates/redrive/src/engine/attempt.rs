@@ -14,6 +14,7 @@ use redrive_policy::{Cause, Details, Failure, RuleId, Verdict, human_duration, r
 use redrive_store::{Ending, EventSeq, LeasedJob, LetterReason, Output};
 use tokio::sync::futures::OwnedNotified;
 
+use super::Engine;
 use super::executor::{Boxed, Running, Wish, Work, Worked};
 use super::settle::{Failing, bounded_why, ending_of};
 use crate::hooks::{guarded, panic_message};
@@ -49,7 +50,7 @@ enum Ran {
 /// One attempt. The answer is how it ends; settling is the caller's.
 pub(super) async fn run(running: &Running, work: &dyn Work) -> Ending {
     let engine = running.engine();
-    if let Some(late) = late(running) {
+    if let Some(late) = late(engine, running) {
         return ending_of(engine, running, late, running.incarnation().held_for()).await;
     }
     let began = Instant::now();
@@ -193,8 +194,8 @@ impl<T> Drop for Careful<'_, T> {
 }
 
 /// A job that was handed out when its deadline had passed.
-pub(super) fn late(running: &Running) -> Option<Failing> {
-    let deadline = running.job.deadline_at.filter(|deadline| *deadline <= running.engine().now())?;
+pub(super) fn late(engine: &Engine, leased: &LeasedJob) -> Option<Failing> {
+    let deadline = leased.job.deadline_at.filter(|deadline| *deadline <= engine.now())?;
     let failure = Failure { rule: RuleId::built_in("attempt.deadline"), ..Failure::of(Cause::Timeout) };
     let evidence = Evidence {
         error_type: "DeadlineExceeded".to_owned(),

@@ -14,14 +14,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use redrive_policy::{Cause, Verdict};
-use redrive_store::{Ending, JobId, LetterReason};
+use redrive_store::{Ending, JobId};
 use serde::de::DeserializeOwned;
 
 use super::Engine;
 use super::attempt::{Careful, TO_END, cut, late, panicked};
 use super::executor::{Boxed, Running, Wish};
 use super::handler::parse;
-use super::settle::{Failing, ending_of};
+use super::settle::{Failing, classified, ending_of, set_aside};
 use super::worker::Word;
 use crate::cancel::Cancel;
 use crate::hooks::panic_message;
@@ -189,7 +189,7 @@ where
 pub(super) async fn run(batch: Arc<dyn Batch>, running: Vec<Running>, words: Vec<Word>) {
     let mut items: Vec<(Running, Word)> = Vec::with_capacity(running.len());
     for (running, word) in running.into_iter().zip(words) {
-        match late(&running) {
+        match late(running.engine(), &running) {
             Some(late) => conclude(&running, late, word).await,
             None => items.push((running, word)),
         }
@@ -206,7 +206,7 @@ pub(super) async fn run(batch: Arc<dyn Batch>, running: Vec<Running>, words: Vec
     let judged = judge(&running, &unreadable, answered);
     for (place, ((running, word), answer)) in items.into_iter().zip(judged).enumerate() {
         let answer = match unreadable.remove(&place) {
-            Some(evidence) => Judged::Failed(Box::new(classified(&running, &evidence))),
+            Some(evidence) => Judged::Failed(Box::new(classified(running.engine(), &evidence))),
             None => answer,
         };
         let ended = ending(&running, answer, latency).await;
@@ -245,7 +245,7 @@ async fn execute(first: &Running, running: &[Running], work: Boxed<'static, Answ
     match ended {
         Ok(Ok(answers)) => Answered::Answers(answers),
         _ if first.wish().is_some() => Answered::Released,
-        Ok(Err(evidence)) => Answered::Failed(Box::new(classified(first, &evidence))),
+        Ok(Err(evidence)) => Answered::Failed(Box::new(classified(first.engine(), &evidence))),
         Err(message) => Answered::Failed(Box::new(panicked(message))),
     }
 }
@@ -296,12 +296,8 @@ fn judge(running: &[Running], unreadable: &HashMap<usize, Evidence>, answered: A
         message: format!("{why}; the whole batch counts as failed"),
         ..Evidence::default()
     };
-    let failing = Box::new(classified(first, &evidence));
+    let failing = Box::new(classified(first.engine(), &evidence));
     running.iter().map(|_| Judged::Failed(failing.clone())).collect()
-}
-
-fn classified(running: &Running, evidence: &Evidence) -> Failing {
-    Failing::new(running.engine().classifier().classify(&evidence.report()), evidence)
 }
 
 async fn ending(running: &Running, judged: Judged, latency: Duration) -> Ending {
@@ -319,16 +315,8 @@ async fn ending(running: &Running, judged: Judged, latency: Duration) -> Ending 
             return Ending::Cancelled { why: "somebody asked for it".to_owned(), exit_code: None };
         }
         Judged::Released => return Ending::Released { why: "its batch was stopped".to_owned() },
-        Judged::Answer(ItemAnswer::DeadLetter(why)) => {
-            let evidence = Evidence {
-                said: Some((Cause::HumanJudgment, Verdict::No)),
-                error_type: "DeadLetterRequested".to_owned(),
-                message: crate::secrets::redact(&why),
-                ..Evidence::default()
-            };
-            Failing { forced: Some(LetterReason::Requested), ..classified(running, &evidence) }
-        }
-        Judged::Answer(ItemAnswer::Failed(evidence)) => classified(running, &evidence),
+        Judged::Answer(ItemAnswer::DeadLetter(why)) => set_aside(engine, &why),
+        Judged::Answer(ItemAnswer::Failed(evidence)) => classified(engine, &evidence),
         Judged::Failed(failing) => *failing,
     };
     ending_of(engine, running, Failing { latency: Some(latency), ..failing }, held_for).await

@@ -38,6 +38,8 @@ pub(super) struct Failing {
     pub(super) exit_code: Option<i32>,
     pub(super) output: Output,
     pub(super) latency: Option<Duration>,
+    /// Where it came from, if it is known. Redacted.
+    pub(super) stack: Option<String>,
     /// Set aside for this reason, whatever the policy would say.
     pub(super) forced: Option<LetterReason>,
     /// The policy was asked already.
@@ -55,10 +57,27 @@ impl Failing {
             exit_code: None,
             output: Output::default(),
             latency: None,
+            stack: None,
             forced: None,
             decided: None,
         }
     }
+}
+
+/// An attempt that failed in this way, classified.
+pub(super) fn classified(engine: &Engine, evidence: &Evidence) -> Failing {
+    Failing::new(engine.classifier().classify(&evidence.report()), evidence)
+}
+
+/// An attempt whose handler wants the job set aside, for this reason.
+pub(super) fn set_aside(engine: &Engine, why: &str) -> Failing {
+    let evidence = Evidence {
+        said: Some((Cause::HumanJudgment, Verdict::No)),
+        error_type: "DeadLetterRequested".to_owned(),
+        message: redact(why),
+        ..Evidence::default()
+    };
+    Failing { forced: Some(LetterReason::Requested), ..classified(engine, &evidence) }
 }
 
 /// How an attempt that failed ends: classify has spoken, the policy decides, a retry past the deadline is not made.
@@ -104,7 +123,7 @@ fn failed_attempt(
     decided_on: DecidedOn,
     forced: Option<LetterReason>,
 ) -> FailedAttempt {
-    let Failing { failure, mut evidence, exit_code, output, latency, .. } = failing;
+    let Failing { failure, mut evidence, exit_code, output, latency, stack, .. } = failing;
     if evidence.message.trim().is_empty() {
         evidence.message = evidence.signals();
     }
@@ -115,7 +134,7 @@ fn failed_attempt(
         fingerprint: fingerprint(&failure, &evidence.message),
         error_type: short_type(&evidence.error_type).to_owned(),
         error_message: both_ends(&evidence.message, MESSAGE_BOUND).into_owned(),
-        stack_trace: None,
+        stack_trace: stack,
         http_status: failure.http_status,
         code: failure.code.map(|code| redact(code.as_str())),
         latency,
@@ -187,6 +206,7 @@ impl Engine {
             let error = match self.0.store.settle(self.now(), settlements.clone()).await {
                 Ok(settled) => {
                     self.tell_letters(&settlements, &settled, in_doubt).await;
+                    self.observe_settled(&settlements, &settled).await;
                     return Ok(settled);
                 }
                 // Settled twice is settled once: the second time finds no lease.
@@ -214,7 +234,9 @@ pub(super) fn bounded_why(why: &str) -> String {
 /// When a thing that ended so is due again.
 pub(super) fn next_run(ending: &Ending) -> Option<Timestamp> {
     match ending {
-        Ending::Retry { run_at, .. } | Ending::Snoozed { run_at, .. } => Some(*run_at),
+        Ending::Retry { run_at, .. } | Ending::Snoozed { run_at, .. } | Ending::Parked { run_at, .. } => {
+            Some(*run_at)
+        }
         Ending::Succeeded { .. }
         | Ending::Dead { .. }
         | Ending::Cancelled { .. }

@@ -7,6 +7,7 @@ mod beside;
 mod incarnation;
 mod run;
 mod slots;
+mod under_way;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -166,6 +167,13 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         self
     }
 
+    /// It takes no work: it is only present, keeps the store in order, and moves on redrives and tasks. What others do in its
+    /// name, such as workers that lease through a server, is theirs to renew.
+    pub fn only_present(mut self) -> WorkerBuilder<S> {
+        self.plan.concurrency = 0;
+        self
+    }
+
     /// Tells about each attempt once it is settled.
     pub fn observe(
         mut self,
@@ -217,6 +225,20 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         self
     }
 
+    /// How jobs of this kind are carried out, by work that is no executor.
+    #[cfg(feature = "push")]
+    pub(super) fn work(mut self, kind: String, work: Arc<dyn Work>) -> WorkerBuilder<S> {
+        self.plan.routes.insert(kind, Route::One(work));
+        self
+    }
+
+    /// How jobs of this kind are carried out many at a time, by a batch that has no type.
+    #[cfg(feature = "push")]
+    pub(super) fn batches(mut self, kind: String, max: usize, batch: Arc<dyn Batch>) -> WorkerBuilder<S> {
+        self.plan.routes.insert(kind, Route::Many { max, batch });
+        self
+    }
+
     /// Every kind that has no route of its own.
     pub(super) fn otherwise(mut self, work: Arc<dyn Work>) -> WorkerBuilder<S> {
         self.plan.otherwise = Some(Route::One(work));
@@ -229,14 +251,15 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         let WorkerBuilder { engine, mut plan, .. } = self;
         // What is held for it comes free when it falls silent, also in the middle of an attempt.
         plan.lease_for = plan.lease_for.min(plan.presence_for());
-        if plan.routes.is_empty() && plan.otherwise.is_none() {
+        let takes_work = plan.concurrency > 0;
+        if takes_work && plan.routes.is_empty() && plan.otherwise.is_none() {
             return Err(EngineError::NothingToRun);
         }
         engine.remember_lease(plan.lease_for);
         let presence_for = plan.presence_for();
         let id = engine.store().register(engine.now(), plan.label.clone(), presence_for).await?;
         let held_for = plan.keeps_its_own.then_some(id);
-        if !plan.reserved_only {
+        if takes_work && !plan.reserved_only {
             let takes = Takes { queues: plan.queues.clone(), kinds: plan.kinds() };
             engine.store().takes(id, takes).await?;
         }
@@ -281,6 +304,8 @@ pub struct WorkerReport {
     pub dead: u64,
     /// Jobs that were put off by their handlers.
     pub snoozed: u64,
+    /// Jobs that were put off because their target is protected.
+    pub parked: u64,
     /// Jobs that were cancelled.
     pub cancelled: u64,
     /// Jobs that were given back.

@@ -4,7 +4,7 @@ WITH redriven AS (
     WHERE attempt = 0 AND importance = 4 AND lane_id IS NOT NULL GROUP BY job_id
 ), begun AS (
     SELECT e.job_id, count(*) FILTER (WHERE t.text = 'attempt_started')
-                     - count(*) FILTER (WHERE t.text IN ('job_snoozed', 'job_released') AND pt.text = 'attempt_started') AS attempts
+                     - count(*) FILTER (WHERE t.text IN ('job_snoozed', 'job_released', 'job_parked') AND pt.text = 'attempt_started') AS attempts
     FROM redrive.event e JOIN redrive.name t ON t.id = e.type_id LEFT JOIN redrive.event p ON p.seq = e.parent
          LEFT JOIN redrive.name pt ON pt.id = p.type_id LEFT JOIN redriven r ON r.job_id = e.job_id
     WHERE e.job_id IN (SELECT id FROM redrive.job) AND e.lane_id IS NOT NULL AND e.seq > coalesce(r.seq, 0) GROUP BY e.job_id

@@ -26,6 +26,6 @@ SELECT j.payload, j.enqueued_at, j.rank, j.source_id, j.event, j.policy, j.overr
        -- Redriven, it is carried out by a handler of its name, which any process may have.
        j.inline AND coalesce(p.redrives, 0) = 0, j.lane_id,
        p.fence, p.attempts, p.retries, p.crashes, p.last_delay_ms, p.hint, p.event, j.id,
-       p.fingerprint, p.run_id, p.redriven_at, t.lane_id, t.run_at
+       p.fingerprint, p.run_id, p.redriven_at, j.target, t.lane_id, t.run_at
 FROM taken t JOIN redrive.job j ON j.id = t.job_id LEFT JOIN redrive.progress p ON p.job_id = t.job_id
 ORDER BY t.rank, t.run_at, t.job_id

@@ -4,7 +4,7 @@ WITH redriven AS (
     WHERE attempt = 0 AND importance = 4 AND lane_id IS NOT NULL GROUP BY job_id
 ), begun AS (
     SELECT e.job_id, sum(t.text = 'attempt_started')
-                     - sum(t.text IN ('job_snoozed', 'job_released') AND coalesce(pt.text, '') = 'attempt_started') AS attempts
+                     - sum(t.text IN ('job_snoozed', 'job_released', 'job_parked') AND coalesce(pt.text, '') = 'attempt_started') AS attempts
     FROM event e JOIN name t ON t.id = e.type_id LEFT JOIN event p ON p.seq = e.parent
          LEFT JOIN name pt ON pt.id = p.type_id LEFT JOIN redriven r ON r.job_id = e.job_id
     WHERE e.job_id IN (SELECT id FROM job) AND e.lane_id IS NOT NULL AND e.seq > coalesce(r.seq, 0) GROUP BY e.job_id

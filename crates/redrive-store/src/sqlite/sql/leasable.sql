@@ -3,5 +3,5 @@ SELECT j.payload, j.enqueued_at, j.rank, j.source_id, j.event, j.policy, j.overr
        j.unique_key, j.timeout_ms, j.deadline_at, j.origin,
        -- Redriven, it is carried out by a handler of its name, which any process may have.
        j.inline AND coalesce(p.redrives, 0) = 0, j.lane_id,
-       p.fence, p.attempts, p.retries, p.crashes, p.last_delay_ms, p.hint, p.event, p.redriven_at IS NOT NULL
+       p.fence, p.attempts, p.retries, p.crashes, p.last_delay_ms, p.hint, p.event, p.redriven_at IS NOT NULL, j.target
 FROM job j LEFT JOIN progress p ON p.job_id = j.id WHERE j.id = ?1

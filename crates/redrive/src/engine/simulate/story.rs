@@ -134,6 +134,10 @@ impl Story {
                 let until = text(data, "run_at").and_then(|time| time.parse().ok()).map_or(at, moment);
                 self.put_back(at, until, CameTo::Snoozed { until });
             }
+            "job_parked" => {
+                let until = text(data, "until").and_then(|time| time.parse().ok()).map_or(at, moment);
+                self.put_back(at, until, CameTo::Snoozed { until });
+            }
             "job_released" => self.put_back(at, at, CameTo::Released),
             "job_cancelled" => {
                 if self.started_at.is_some() {

@@ -87,7 +87,7 @@ impl Engine {
 
     /// Something has happened that may let a task go on, and whoever moves it on here need not wait for its next look.
     #[cfg(feature = "tasks")]
-    pub(super) fn task_moved(&self, caller_id: Option<&str>) {
+    pub(in crate::engine) fn task_moved(&self, caller_id: Option<&str>) {
         if caller_id.is_some_and(|caller| caller.starts_with("task-")) {
             self.0.tasks_moved.send_modify(|moved| moved.settled += 1);
         }
@@ -95,7 +95,7 @@ impl Engine {
 
     #[cfg(not(feature = "tasks"))]
     #[allow(clippy::unused_self)]
-    pub(super) fn task_moved(&self, _caller_id: Option<&str>) {}
+    pub(in crate::engine) fn task_moved(&self, _caller_id: Option<&str>) {}
 
     #[cfg(feature = "tasks")]
     async fn drive_tasks(&self, holder: i64, mine: &mut Mine) -> std::convert::Infallible {

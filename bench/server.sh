@@ -1,0 +1,11 @@
+#!/bin/sh
+# Prints what the server does in a second beside an axum handler that does nothing, what thousands of long polls cost, and what it
+# weighs after a million jobs. `./server.sh polls N` and `./server.sh memory JOBS` print one of them.
+set -eu
+cd "$(dirname "$0")"
+ulimit -n "$(ulimit -Hn)"
+cargo build --quiet --release --manifest-path ../Cargo.toml -p redrive-cli
+cargo build --quiet --release -p bench-server
+REDRIVE="${REDRIVE:-$(cd .. && pwd)/${CARGO_TARGET_DIR:-target}/release/redrive}"
+export REDRIVE
+exec "${CARGO_TARGET_DIR:-target}/release/bench-server" "$@"

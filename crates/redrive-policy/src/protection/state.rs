@@ -1,0 +1,309 @@
+//! What everybody must know of a target: how its calls went lately, who runs how many, what is handed out already.
+//!
+//! It is bounded and forgets by itself. Times are milliseconds since 1970, or microseconds where a name says so. A clock that
+//! went back leaves times far ahead; they are cut to what a forward clock could have written.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::why::ParkedWhy;
+use super::{Breaker, Budget, LONGEST_PARK, Protection};
+
+/// The most parts that a window of time is kept in.
+const PARTS: i64 = 6;
+/// The most processes whose running calls are kept.
+pub(super) const MOST_HOLDERS: usize = 1_024;
+
+/// Where a breaker stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+pub enum Phase {
+    /// The target is well: calls pass.
+    #[default]
+    Closed,
+    /// The target is sick: nobody calls before that time.
+    Open {
+        /// Since when.
+        since: i64,
+        /// Until when.
+        until: i64,
+        /// How often in a row.
+        times: u32,
+        /// What it did.
+        why: ParkedWhy,
+    },
+    /// A few calls try whether it is well again.
+    HalfOpen {
+        /// Since when.
+        since: i64,
+        /// How often in a row it was open before.
+        times: u32,
+        /// What it had done.
+        why: ParkedWhy,
+        /// When each of those that are under way counts as lost.
+        probes: Vec<i64>,
+        /// How many have succeeded.
+        passed: u32,
+    },
+    /// It is well again, and more calls pass from moment to moment.
+    Ramp {
+        /// Since when.
+        since: i64,
+        /// How often in a row it was open before.
+        times: u32,
+    },
+}
+
+impl Phase {
+    /// Its name in JSON and in metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Phase::Closed => "closed",
+            Phase::Open { .. } => "open",
+            Phase::HalfOpen { .. } => "half_open",
+            Phase::Ramp { .. } => "ramp",
+        }
+    }
+
+    pub(super) fn since(&self) -> i64 {
+        match self {
+            Phase::Closed => i64::MIN,
+            Phase::Open { since, .. } | Phase::HalfOpen { since, .. } | Phase::Ramp { since, .. } => *since,
+        }
+    }
+}
+
+/// How calls went in a part of the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Part {
+    pub(super) number: i64,
+    pub(super) ok: u32,
+    pub(super) sick: u32,
+    pub(super) refused: u32,
+}
+
+/// Calls that one process runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// How many.
+    pub calls: u32,
+    /// When they no longer count: the process has fallen silent.
+    pub until: i64,
+}
+
+/// Those who were parked, each behind the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Line {
+    /// From when on the rest of it waits, in microseconds.
+    pub(super) from_us: i64,
+    /// The next free place.
+    pub(super) next_us: i64,
+    /// How many wait between the two.
+    pub(super) count: u32,
+}
+
+/// What everybody must know of a target.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TargetState {
+    /// Where its breaker stands.
+    #[serde(flatten)]
+    pub phase: Phase,
+    /// How calls went lately.
+    pub(super) window: Vec<Part>,
+    /// When the rate has room for exactly one more, in microseconds.
+    pub(super) rate_us: i64,
+    /// The same for work that comes back after an outage.
+    pub(super) pace_us: i64,
+    /// What the budget holds, in thousandths, and when it was looked at.
+    pub(super) budget: Option<(i64, i64)>,
+    /// Who is parked, but for the budget.
+    pub(super) line: Line,
+    /// Who is parked for the budget.
+    pub(super) retry_line: Line,
+    /// Who runs how many calls.
+    pub holders: BTreeMap<String, Holder>,
+    /// How long a call takes, as a rule.
+    pub(super) usual_ms: u32,
+    /// Jobs that were parked so far, again and again counted.
+    pub parked_total: u64,
+    /// How often it opened.
+    pub opened_total: u64,
+}
+
+/// A target as people see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Calls of late.
+    pub calls: u32,
+    /// Those that say the target is sick.
+    pub failed: u32,
+    /// Those that it refused for want of a right.
+    pub refused: u32,
+    /// Calls that run now; known only where they are limited.
+    pub running: u32,
+    /// Jobs that are parked now, about.
+    pub parked: u32,
+    /// What the budget holds, in retries.
+    pub budget: Option<u32>,
+    /// When it is tried again, or the next of the parked comes.
+    pub next_at: Option<i64>,
+}
+
+impl TargetState {
+    /// A target as people see it.
+    pub fn standing(&self, settings: &Protection, now_ms: i64) -> Standing {
+        let mut seen = self.clone();
+        seen.mend(settings, now_ms);
+        let sums = seen.sums();
+        let parked = seen.line.waiting(now_ms).saturating_add(seen.retry_line.waiting(now_ms));
+        let next_at = match seen.phase {
+            Phase::Open { until, .. } => Some(until),
+            Phase::Closed | Phase::HalfOpen { .. } | Phase::Ramp { .. } => None,
+        };
+        Standing {
+            calls: sums.ok.saturating_add(sums.sick).saturating_add(sums.refused),
+            failed: sums.sick,
+            refused: sums.refused,
+            running: seen.running(now_ms),
+            parked,
+            budget: settings.budget.map(|budget| {
+                let (held, _) = seen.refilled(&budget, now_ms);
+                u32::try_from(held.max(0) / 1_000).unwrap_or(u32::MAX)
+            }),
+            next_at,
+        }
+    }
+
+    /// Whether first attempts pass without asking: it is well, nobody waits, and nothing is limited.
+    pub fn is_quiet(&self, settings: &Protection, now_ms: i64) -> bool {
+        !settings.is_narrow() && self.phase == Phase::Closed && self.line.waiting(now_ms) == 0
+    }
+
+    /// Whether there is nothing in it that anybody would miss.
+    pub fn is_idle(&self, settings: &Protection, now_ms: i64) -> bool {
+        let mut seen = self.clone();
+        seen.mend(settings, now_ms);
+        seen.phase == Phase::Closed
+            && seen.window.is_empty()
+            && seen.holders.is_empty()
+            && seen.line.waiting(now_ms) == 0
+            && seen.retry_line.waiting(now_ms) == 0
+    }
+
+    /// How its calls went within the window.
+    pub(super) fn sums(&self) -> Part {
+        self.window.iter().fold(Part::default(), |sum, part| Part {
+            number: 0,
+            ok: sum.ok.saturating_add(part.ok),
+            sick: sum.sick.saturating_add(part.sick),
+            refused: sum.refused.saturating_add(part.refused),
+        })
+    }
+
+    /// Calls that run, but for those of processes that fell silent.
+    pub(super) fn running(&self, now_ms: i64) -> u32 {
+        let living = self.holders.values().filter(|holder| holder.until > now_ms);
+        living.fold(0, |sum, holder| sum.saturating_add(holder.calls))
+    }
+
+    /// What time has changed: parts of the window that are over, holders that fell silent, a breaker whose time has come,
+    /// and whatever a clock that went back has left ahead.
+    pub(super) fn mend(&mut self, settings: &Protection, now_ms: i64) {
+        self.holders.retain(|_, holder| holder.until > now_ms && settings.concurrency.is_some());
+        let far_us = micros(now_ms).saturating_add(micros(millis(LONGEST_PARK)));
+        for at in [&mut self.rate_us, &mut self.pace_us, &mut self.line.next_us, &mut self.retry_line.next_us]
+        {
+            *at = (*at).min(far_us);
+        }
+        let Some(breaker) = &settings.breaker else {
+            (self.phase, self.window) = (Phase::Closed, Vec::new());
+            return;
+        };
+        let newest = part_number(breaker, now_ms);
+        self.window.retain(|part| part.number <= newest && part.number > newest.saturating_sub(PARTS));
+        let longest = signed(breaker.open_for_at_most_ms.max(breaker.open_for_ms)).saturating_mul(2);
+        match &mut self.phase {
+            Phase::Open { since, until, times, why } => {
+                *until = (*until).min(now_ms.saturating_add(longest));
+                *since = (*since).min(now_ms);
+                if *until <= now_ms {
+                    let (times, why) = (*times, why.clone());
+                    self.phase = Phase::HalfOpen { since: now_ms, times, why, probes: Vec::new(), passed: 0 };
+                }
+            }
+            Phase::HalfOpen { since, probes, .. } => {
+                *since = (*since).min(now_ms);
+                probes.retain(|until| *until > now_ms);
+            }
+            Phase::Ramp { since, .. } => {
+                *since = (*since).min(now_ms);
+                if now_ms.saturating_sub(*since) >= signed(breaker.ramp_ms) {
+                    self.phase = Phase::Closed;
+                }
+            }
+            Phase::Closed => {}
+        }
+    }
+
+    /// What the budget holds by now, in thousandths.
+    pub(super) fn refilled(&self, budget: &Budget, now_ms: i64) -> (i64, i64) {
+        let most = budget.most();
+        let Some((held, at)) = self.budget else { return (most, now_ms) };
+        let passed_us = micros(now_ms.saturating_sub(at).max(0));
+        let every_us = budget.at_least.every_us();
+        // Thousandths that have come since, and the moment that they had come at: what is over stays for the next time.
+        let came = i128::from(passed_us) * 1_000 / i128::from(every_us);
+        let came = i64::try_from(came).unwrap_or(i64::MAX);
+        let took_ms = i64::try_from(i128::from(came) * i128::from(every_us) / 1_000_000).unwrap_or(i64::MAX);
+        let at = if at > now_ms { now_ms } else { at.saturating_add(took_ms).min(now_ms) };
+        (held.saturating_add(came).min(most), at)
+    }
+}
+
+impl Line {
+    /// How many wait, about.
+    pub(super) fn waiting(&self, now_ms: i64) -> u32 {
+        let now_us = micros(now_ms);
+        let (whole, left) = (
+            self.next_us.saturating_sub(self.from_us),
+            self.next_us.saturating_sub(now_us.max(self.from_us)),
+        );
+        if left <= 0 || whole <= 0 {
+            return 0;
+        }
+        let count = i128::from(self.count) * i128::from(left);
+        u32::try_from((count + i128::from(whole) - 1) / i128::from(whole)).unwrap_or(u32::MAX)
+    }
+
+    /// A place at the end of the line, not before `earliest_us`; the one behind it is so much later.
+    pub(super) fn join(&mut self, now_ms: i64, earliest_us: i64, every_us: i64) -> i64 {
+        self.count = self.waiting(now_ms);
+        let now_us = micros(now_ms);
+        let place = self.next_us.max(earliest_us).max(now_us);
+        self.from_us = if self.count == 0 { place } else { self.from_us.max(now_us) };
+        self.next_us = place.saturating_add(every_us.max(1));
+        self.count = self.count.saturating_add(1);
+        place
+    }
+}
+
+/// The number of the part of the window that a moment is in.
+pub(super) fn part_number(breaker: &Breaker, now_ms: i64) -> i64 {
+    now_ms.div_euclid((signed(breaker.within_ms) / PARTS).max(1))
+}
+
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(super) fn millis(duration: std::time::Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+pub(super) fn micros(ms: i64) -> i64 {
+    ms.saturating_mul(1_000)
+}

@@ -1,0 +1,346 @@
+//! R-P15 as properties: whatever comes in whatever order, limits hold, parked work is spread, and nothing is stuck.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::cause::Cause;
+use crate::lang::Lang;
+use crate::rng::Rng;
+
+const T0: i64 = 1_800_000_000_000;
+
+fn well(began: i64) -> CallResult {
+    CallResult { began, took_ms: 10, health: Health::Well, wait_ms: None, times: 1 }
+}
+
+fn sick(began: i64) -> CallResult {
+    CallResult { health: Health::Sick, ..well(began) }
+}
+
+fn ask_one(settings: &Protection, state: &mut TargetState, now: i64, ask: Ask) -> Admission {
+    admit(settings, state, now, ("me", now + 30_000), &[ask], &mut Rng::seeded(1)).remove(0)
+}
+
+fn parked_until(admission: &Admission) -> i64 {
+    match admission {
+        Admission::Park { until, .. } => *until,
+        Admission::Go => panic!("it went"),
+    }
+}
+
+fn breaker_only() -> Protection {
+    Protection { breaker: Some(Breaker::default()), ..Protection::default() }
+}
+
+/// A target of which this many calls failed at once.
+fn fallen(settings: &Protection) -> TargetState {
+    let mut state = TargetState::default();
+    let results: Vec<CallResult> = (0..20).map(|_| sick(T0)).collect();
+    observe(settings, &mut state, T0, &results, &mut Rng::seeded(2));
+    assert_eq!(state.phase.name(), "open");
+    state
+}
+
+/// R-P15: half of at least twenty must say that the target is sick; one job's bad request says nothing of the kind.
+#[test]
+fn only_a_sick_target_opens() {
+    let settings = breaker_only();
+    let check = |results: &[(Health, u32)], expected: &str| {
+        let mut state = TargetState::default();
+        for (health, times) in results {
+            let result = CallResult { health: *health, times: *times, ..well(T0) };
+            observe(&settings, &mut state, T0, &[result], &mut Rng::seeded(1));
+        }
+        assert_eq!(state.phase.name(), expected, "{results:?}");
+    };
+    check(&[(Health::Sick, 19)], "closed");
+    check(&[(Health::Well, 11), (Health::Sick, 10)], "closed");
+    check(&[(Health::Well, 10), (Health::Sick, 10)], "open");
+    check(&[(Health::Nothing, 1_000)], "closed");
+    check(&[(Health::Well, 1), (Health::Refused, 1_000)], "closed");
+    check(&[(Health::Refused, 20)], "open");
+    for (cause, health) in [
+        (Cause::Network, Health::Sick),
+        (Cause::RateLimit, Health::Sick),
+        (Cause::AuthError, Health::Refused),
+        (Cause::ValidationError, Health::Well),
+        (Cause::Crashed, Health::Nothing),
+    ] {
+        assert_eq!(Health::of(cause), health);
+    }
+}
+
+/// R-P15: what failed long ago is forgotten.
+#[test]
+fn the_window_slides() {
+    let settings = breaker_only();
+    let mut state = TargetState::default();
+    observe(&settings, &mut state, T0, &vec![sick(T0); 19], &mut Rng::seeded(1));
+    assert_eq!(state.standing(&settings, T0).failed, 19);
+    observe(&settings, &mut state, T0 + 31_000, &[sick(T0 + 31_000)], &mut Rng::seeded(1));
+    assert_eq!((state.phase.name(), state.standing(&settings, T0 + 31_000).failed), ("closed", 1));
+}
+
+/// R-P15: open → half open → ramp → closed; a probe that fails opens it again, for longer.
+#[test]
+fn a_target_is_tried_by_few_and_heals_step_by_step() {
+    let settings = breaker_only();
+    let mut state = fallen(&settings);
+    let first = parked_until(&ask_one(&settings, &mut state, T0 + 1, Ask::default()));
+    assert!((5_000..=5_500).contains(&(first - T0)), "{}", first - T0);
+    // Three may try, the fourth waits.
+    let asks = [Ask { waited: true, ..Ask::default() }; 4];
+    let answers = admit(&settings, &mut state, first, ("me", first + 30_000), &asks, &mut Rng::seeded(1));
+    assert_eq!(answers.iter().filter(|answer| answer.goes()).count(), 3);
+    assert!(matches!(&answers[3], Admission::Park { why: ParkedWhy::Probing, .. }));
+    // One that began before the outage was noticed says nothing about now.
+    observe(&settings, &mut state, first + 10, &[sick(T0 - 50), well(T0 - 50)], &mut Rng::seeded(1));
+    assert_eq!(state.phase.name(), "half_open");
+    observe(&settings, &mut state, first + 20, &[well(first), sick(first)], &mut Rng::seeded(1));
+    let Phase::Open { until, times, .. } = state.phase else { panic!("{:?}", state.phase) };
+    assert_eq!(times, 2);
+    assert!((10_000..=11_000).contains(&(until - first - 20)));
+    let answers = admit(&settings, &mut state, until, ("me", until), &asks, &mut Rng::seeded(1));
+    assert_eq!(answers.iter().filter(|answer| answer.goes()).count(), 3);
+    observe(&settings, &mut state, until + 5, &[well(until), well(until), well(until)], &mut Rng::seeded(1));
+    assert_eq!(state.phase.name(), "ramp");
+    let later = until + 5 + 30_000;
+    assert!(ask_one(&settings, &mut state, later, Ask { waited: true, ..Ask::default() }).goes());
+    assert_eq!(state.phase, Phase::Closed);
+}
+
+/// R-P15: whoever tried and died does not keep the others from trying.
+#[test]
+fn a_lost_probe_is_replaced() {
+    let settings = breaker_only();
+    let mut state = fallen(&settings);
+    let at = T0 + 6_000;
+    let asks = [Ask::default(); 3];
+    assert!(
+        admit(&settings, &mut state, at, ("dead", at), &asks, &mut Rng::seeded(1))
+            .iter()
+            .all(Admission::goes)
+    );
+    assert!(!ask_one(&settings, &mut state, at + 59_000, Ask::default()).goes());
+    assert!(ask_one(&settings, &mut state, at + 60_000, Ask::default()).goes());
+}
+
+/// R-P15: a killed process gives its calls free when it has been silent for long enough.
+#[test]
+fn a_silent_holder_frees_its_share() {
+    let settings = Protection { concurrency: Some(2), ..Protection::default() };
+    let mut state = TargetState::default();
+    let both =
+        admit(&settings, &mut state, T0, ("dead", T0 + 30_000), &[Ask::default(); 3], &mut Rng::seeded(1));
+    assert_eq!(both.iter().map(Admission::goes).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(state.standing(&settings, T0).running, 2);
+    assert!(!ask_one(&settings, &mut state, T0 + 29_999, Ask::default()).goes());
+    assert!(ask_one(&settings, &mut state, T0 + 30_000, Ask::default()).goes());
+    assert_eq!(state.standing(&settings, T0 + 30_000).running, 1);
+    hold(&settings, &mut state, T0 + 30_001, "me", Holder { calls: 0, until: 0 });
+    assert_eq!(state.standing(&settings, T0 + 30_001).running, 0);
+}
+
+/// R-P15: retries and redriven work are paid for by first attempts, and by a floor.
+#[test]
+fn the_budget_bounds_what_is_done_again() {
+    let settings = Protection { budget: Some(Budget::default()), ..Protection::default() };
+    let mut state = TargetState::default();
+    let again = Ask { again: true, waited: false };
+    let go = |state: &mut TargetState, now: i64, ask: Ask, times: usize| {
+        let answers = admit(&settings, state, now, ("me", now), &vec![ask; times], &mut Rng::seeded(1));
+        answers.iter().filter(|answer| answer.goes()).count()
+    };
+    assert_eq!(go(&mut state, T0, again, 300), 100, "ten seconds of the floor had gathered");
+    assert_eq!(go(&mut state, T0, Ask::default(), 1_000), 1_000, "first attempts are never held up by it");
+    let returned = Ask { again: true, waited: true };
+    assert_eq!(go(&mut state, T0, returned, 300), 100, "a thousand first attempts pay for a hundred");
+    // Those who were parked come ten a second, and each finds what it needs.
+    let mut state = TargetState::default();
+    let asks = vec![again; 200];
+    let answers = admit(&settings, &mut state, T0, ("me", T0), &asks, &mut Rng::seeded(1));
+    let untils: Vec<i64> = answers.iter().filter(|answer| !answer.goes()).map(parked_until).collect();
+    assert_eq!((untils.len(), untils[0], untils[99]), (100, T0 + 100, T0 + 10_000));
+    for until in untils {
+        assert_eq!(go(&mut state, until, returned, 1), 1, "at {}", until - T0);
+    }
+}
+
+/// R-P15: numbers at the end of their range, and a clock that goes back, stop nothing for ever.
+#[test]
+fn extremes_and_a_clock_that_goes_back() {
+    let mut settings =
+        Protection { rate: Some(Rate::per_second(1)), burst: Some(u32::MAX), ..Protection::of_a_host() };
+    settings.breaker = Some(Breaker {
+        within_ms: u64::MAX,
+        open_for_ms: u64::MAX,
+        open_for_at_most_ms: u64::MAX,
+        ramp_ms: u64::MAX,
+        probes: 0,
+        ..Breaker::default()
+    });
+    let mut state = TargetState::default();
+    for now in [i64::MIN, -1, 0, T0, i64::MAX] {
+        let result = CallResult { took_ms: u64::MAX, wait_ms: Some(u64::MAX), times: u32::MAX, ..sick(now) };
+        observe(&settings, &mut state, now, &[result, result], &mut Rng::seeded(1));
+        admit(
+            &settings,
+            &mut state,
+            now,
+            ("me", i64::MAX),
+            &[Ask { again: true, waited: true }; 3],
+            &mut Rng::seeded(1),
+        );
+        state.standing(&settings, now);
+    }
+    let settings = breaker_only();
+    let mut state = fallen(&settings);
+    let long_before = T0 - 366 * 86_400_000;
+    let until = parked_until(&ask_one(&settings, &mut state, long_before, Ask::default()));
+    assert!(until - long_before <= 3_600_000, "parked for an hour at most, whatever was written ahead");
+}
+
+/// R-P15: what is kept can be read by who comes later, and what is not known is left out.
+#[test]
+fn the_state_is_kept_as_json() {
+    let settings = breaker_only();
+    let state = fallen(&settings);
+    let text = serde_json::to_string(&state).unwrap();
+    assert_eq!(serde_json::from_str::<TargetState>(&text).unwrap(), state);
+    assert!(text.contains("\"phase\":\"open\"") && text.len() < 1_000, "{text}");
+    assert_eq!(
+        serde_json::from_str::<TargetState>("{\"phase\":\"closed\",\"new\":1}").unwrap(),
+        TargetState::default()
+    );
+    let why = ParkedWhy::Open { failed: 37, calls: 40 };
+    assert_eq!(why.words("host:a", Lang::Ja), "host:a への直近 40 回の呼び出しのうち 37 回が失敗しました");
+}
+
+/// R-P15: a reset lets everybody go, and what runs is still counted.
+#[test]
+fn a_reset_forgets_what_was_held_against_it() {
+    let settings = Protection { concurrency: Some(1), ..breaker_only() };
+    let mut state = fallen(&settings);
+    hold(&settings, &mut state, T0, "me", Holder { calls: 1, until: T0 + 30_000 });
+    reset(&mut state);
+    assert_eq!((state.phase.name(), state.opened_total), ("closed", 1));
+    assert!(!ask_one(&settings, &mut state, T0, Ask::default()).goes());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// R-P15: no more begin than the rate and its burst allow, in any stretch of time.
+    #[test]
+    fn a_rate_is_never_passed(
+        count in 1_u32..200,
+        burst in 1_u32..20,
+        steps in prop::collection::vec((0_i64..2_000, 1_usize..40, any::<bool>()), 1..60),
+    ) {
+        let settings =
+            Protection { rate: Some(Rate::per_second(count)), burst: Some(burst), ..Protection::default() };
+        let mut state = TargetState::default();
+        let (mut now, mut gone) = (T0, Vec::new());
+        for (step, asks, waited) in steps {
+            now += step;
+            let asks = vec![Ask { again: false, waited }; asks];
+            let answers = admit(&settings, &mut state, now, ("me", now), &asks, &mut Rng::seeded(1));
+            gone.extend(answers.iter().filter(|answer| answer.goes()).map(|_| now));
+        }
+        for (i, from) in gone.iter().enumerate() {
+            for (j, to) in gone.iter().enumerate().skip(i) {
+                // Turns that come late may catch up one second.
+                let most = i64::from(burst) + 1 + (to - from + 1_000).max(1) * i64::from(count) / 1_000 + 1;
+                prop_assert!(i64::try_from(j - i + 1).unwrap() <= most, "{} in {} ms", j - i + 1, to - from);
+            }
+        }
+    }
+
+    /// R-P15: parked work has a time of its own, in the order in which it came, at the rate.
+    #[test]
+    fn parked_work_is_spread(count in 1_u32..1_000, asks in 2_usize..300) {
+        let settings = Protection { rate: Some(Rate::per_second(count)), ..Protection::default() };
+        let mut state = TargetState::default();
+        let answers =
+            admit(&settings, &mut state, T0, ("me", T0), &vec![Ask::default(); asks], &mut Rng::seeded(1));
+        let untils: Vec<i64> = answers.iter().skip(1).map(parked_until).collect();
+        for (number, until) in untils.iter().enumerate() {
+            let expected = (i64::try_from(number).unwrap() + 1) * 1_000_000 / i64::from(count) / 1_000;
+            prop_assert!((until - T0 - expected).abs() <= 1 + i64::try_from(number).unwrap() / 500, "{until}");
+        }
+        prop_assert_eq!(state.standing(&settings, T0).parked, u32::try_from(asks - 1).unwrap());
+        // Each finds room when its time has come: nobody waits twice.
+        for until in untils {
+            let came = ask_one(&settings, &mut state, until, Ask { waited: true, ..Ask::default() });
+            prop_assert!(came.goes(), "at {}", until - T0);
+        }
+    }
+
+    /// R-P15: never more at a time than allowed, whoever asks, and whoever goes makes room.
+    #[test]
+    fn a_number_at_a_time_is_never_passed(
+        limit in 1_u32..10,
+        steps in prop::collection::vec((0_usize..4, 0_u32..5, any::<bool>()), 1..100),
+    ) {
+        let settings = Protection { concurrency: Some(limit), ..Protection::default() };
+        let mut state = TargetState::default();
+        let mut runs = [0_u32; 4];
+        for (number, (who, asks, ends)) in steps.into_iter().enumerate() {
+            let now = T0 + i64::try_from(number).unwrap();
+            let name = who.to_string();
+            if ends {
+                runs[who] = runs[who].saturating_sub(asks);
+                hold(&settings, &mut state, now, &name, Holder { calls: runs[who], until: now + 30_000 });
+            } else {
+                let asks = vec![Ask::default(); asks as usize];
+                let answers =
+                    admit(&settings, &mut state, now, (&name, now + 30_000), &asks, &mut Rng::seeded(1));
+                runs[who] += u32::try_from(answers.iter().filter(|answer| answer.goes()).count()).unwrap();
+            }
+            prop_assert!(runs.iter().sum::<u32>() <= limit);
+            prop_assert_eq!(state.standing(&settings, now).running, runs.iter().sum::<u32>());
+        }
+    }
+
+    /// R-P15: whatever is asked and told in whatever order, everybody is told a time ahead that is bounded, and a target that
+    /// is well from some moment on lets everything pass in the end.
+    #[test]
+    fn nothing_is_stuck(
+        steps in prop::collection::vec((0_i64..20_000, 0_usize..20, 0_u8..4, any::<bool>()), 1..80),
+        seed in any::<u64>(),
+    ) {
+        let settings = Protection { concurrency: Some(50), ..Protection::of_a_host() };
+        let mut rng = Rng::seeded(seed);
+        let (mut state, mut now) = (TargetState::default(), T0);
+        for (step, asks, how, again) in steps {
+            now += step;
+            let asks = vec![Ask { again, waited: how == 0 }; asks];
+            let answers = admit(&settings, &mut state, now, ("me", now + 30_000), &asks, &mut rng);
+            let mut results = Vec::new();
+            for answer in answers {
+                match answer {
+                    Admission::Go => results.push(if how < 2 { sick(now) } else { well(now) }),
+                    Admission::Park { until, .. } => {
+                        prop_assert!(until > now && until <= now + 3_600_000, "{}", until - now);
+                    }
+                }
+            }
+            hold(&settings, &mut state, now, "me", Holder { calls: 0, until: now });
+            observe(&settings, &mut state, now, &results, &mut rng);
+        }
+        let mut waits = now;
+        let mut went = 0;
+        for _ in 0..200 {
+            match admit(&settings, &mut state, waits, ("me", waits), &[Ask { again: true, waited: true }], &mut rng).remove(0) {
+                Admission::Go => {
+                    observe(&settings, &mut state, waits, &[well(waits)], &mut rng);
+                    hold(&settings, &mut state, waits, "me", Holder { calls: 0, until: waits });
+                    went += 1;
+                    waits += 100;
+                }
+                Admission::Park { until, .. } => waits = until,
+            }
+        }
+        prop_assert!(went > 50, "{went} of 200 went: {state:?}");
+    }
+}

@@ -1,0 +1,139 @@
+//! From what a worker says about its attempts to what became of them.
+
+use std::time::Duration;
+
+use redrive::Evidence;
+use redrive::engine::{Decided, Remote, RemoteEnd, RemoteOutcome, RemoteSettled};
+use redrive_policy::{Cause, Verdict, round_to_millis};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::held;
+use super::shapes::{
+    DecisionBody, ErrorBody, ItemProblem, OutcomeName, SettleItem, SettledItem, SettledItems,
+};
+use crate::caller::Caller;
+use crate::problem::Problem;
+
+/// The longest wait that a worker may ask for.
+const LONGEST_DELAY: Duration = Duration::from_hours(24 * 366);
+
+pub(super) async fn settle(
+    remote: &Remote,
+    caller: &Caller,
+    items: &[Box<RawValue>],
+) -> Result<SettledItems, Problem> {
+    let mut ends = Vec::with_capacity(items.len());
+    let mut refused = Vec::with_capacity(items.len());
+    for item in items {
+        match end(remote, caller, item) {
+            Ok(end) => {
+                ends.push(end);
+                refused.push(None);
+            }
+            Err(problem) => refused.push(Some(problem)),
+        }
+    }
+    let settled = if ends.is_empty() { Vec::new() } else { remote.settle(ends).await? };
+    let mut settled = settled.into_iter();
+    let answered = refused.into_iter().map(|refused| match refused {
+        Some(problem) => SettledItem::refused(problem),
+        None => told(settled.next().unwrap_or(RemoteSettled::Stale)),
+    });
+    Ok(SettledItems { items: answered.collect() })
+}
+
+fn end(remote: &Remote, caller: &Caller, item: &RawValue) -> Result<RemoteEnd, ItemProblem> {
+    let SettleItem { lease, outcome, error, delay_ms, output, latency_ms, reason } =
+        serde_json::from_str(item.get()).map_err(ItemProblem::invalid)?;
+    let held = held(remote.read(&lease), caller)?;
+    let said = |otherwise: &str| reason.clone().unwrap_or_else(|| otherwise.to_owned());
+    let outcome = match outcome {
+        OutcomeName::Succeeded => RemoteOutcome::Succeeded,
+        OutcomeName::Failed => failed(error.unwrap_or_default(), reason)?,
+        OutcomeName::Snoozed => {
+            let delay = delay_ms.ok_or_else(|| ItemProblem::invalid("snoozed needs delay_ms"))?;
+            RemoteOutcome::Snoozed(within(delay)?)
+        }
+        OutcomeName::Cancelled => RemoteOutcome::Cancelled(said("its worker cancelled it")),
+        OutcomeName::Dead => {
+            let words = error.and_then(|error| error.message);
+            RemoteOutcome::Dead(reason.or(words).unwrap_or_else(|| "its worker set it aside".to_owned()))
+        }
+        OutcomeName::Released => RemoteOutcome::Released(said("its worker gave it back")),
+    };
+    let output = output.map(|output| match output {
+        Value::String(text) => text,
+        json => json.to_string(),
+    });
+    Ok(RemoteEnd { held, outcome, latency: latency_ms.map(Duration::from_millis), output })
+}
+
+fn failed(error: ErrorBody, reason: Option<String>) -> Result<RemoteOutcome, ItemProblem> {
+    let cause: Option<Cause> = match error.cause.as_deref() {
+        None => None,
+        Some(name) => {
+            Some(name.parse().map_err(|_| ItemProblem::invalid(format!("there is no cause {name:?}")))?)
+        }
+    };
+    let verdict = match error.retryable {
+        None => Verdict::Unsaid,
+        Some(true) => Verdict::Yes,
+        Some(false) => Verdict::No,
+    };
+    let evidence = Evidence {
+        said: cause.map(|cause| (cause, verdict)),
+        http_status: error.http_status,
+        exit_code: error.exit_code,
+        code: error.code.filter(|code| !code.is_empty()).map(|code| bounded(code, 256)),
+        retry_after: error.retry_after_ms.map(within).transpose()?,
+        error_type: bounded(error.error_type.unwrap_or_else(|| "Error".to_owned()), 256),
+        message: bounded(error.message.or(reason).unwrap_or_default(), 16 * 1024),
+        ..Evidence::default()
+    };
+    Ok(RemoteOutcome::Failed { evidence: Box::new(evidence), again: error.retryable, stack: error.stack })
+}
+
+/// No more than so many bytes of a text.
+fn bounded(mut text: String, bytes: usize) -> String {
+    text.truncate(text.floor_char_boundary(bytes));
+    text
+}
+
+fn within(delay_ms: u64) -> Result<Duration, ItemProblem> {
+    let delay = Duration::from_millis(delay_ms);
+    if delay > LONGEST_DELAY {
+        return Err(ItemProblem::invalid("nothing is put off for longer than a year"));
+    }
+    Ok(delay)
+}
+
+fn told(settled: RemoteSettled) -> SettledItem {
+    match settled {
+        RemoteSettled::Done { decided, .. } => SettledItem::decided(decision(decided)),
+        RemoteSettled::Cancelled { .. } => SettledItem::plain("cancelled"),
+        RemoteSettled::Stale => SettledItem::plain("stale"),
+    }
+}
+
+fn decision(decided: Decided) -> DecisionBody {
+    let plain = |decision| DecisionBody { decision, ..DecisionBody::default() };
+    match decided {
+        Decided::Succeeded => plain("succeeded"),
+        Decided::Cancelled => plain("cancelled"),
+        Decided::Released => plain("released"),
+        Decided::Snoozed { run_at } => DecisionBody { run_at: Some(run_at.to_string()), ..plain("snoozed") },
+        Decided::Retry { run_at, delay, why } => DecisionBody {
+            run_at: Some(run_at.to_string()),
+            delay_ms: Some(round_to_millis(delay)),
+            why: Some(why),
+            ..plain("retry")
+        },
+        Decided::Dead { letter, reason, why } => DecisionBody {
+            letter: Some(letter.to_string()),
+            reason: Some(reason.name()),
+            why: Some(why),
+            ..plain("dead")
+        },
+    }
+}

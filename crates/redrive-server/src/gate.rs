@@ -1,0 +1,111 @@
+//! The gate of a route, behind the front: whether the caller has its scope, then its idempotency key, then its handler; and the
+//! words of a problem that comes back.
+//!
+//! One service around every handler. A request without a key pays nothing for keys.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use redrive_idempotency::{IDEMPOTENCY_KEY, Idempotent, KeyOwner};
+use tower::{Layer, Service};
+
+use crate::caller::Caller;
+use crate::problem::{Code, Problem, worded};
+use crate::request_id::RequestId;
+use crate::route::Need;
+
+/// Puts a gate around a handler.
+#[derive(Debug, Clone)]
+pub(crate) struct GateLayer {
+    pub(crate) need: Need,
+    /// Absent where keys are not looked at.
+    pub(crate) keys: Option<redrive_idempotency::IdempotencyLayer>,
+}
+
+impl<S: Clone> Layer<S> for GateLayer {
+    type Service = Gate<S>;
+
+    fn layer(&self, inner: S) -> Gate<S> {
+        let told = Worded { inner };
+        let keyed = self.keys.as_ref().map(|keys| keys.layer(told.clone()));
+        Gate { need: self.need, keyed, told }
+    }
+}
+
+/// A handler behind its gate.
+#[derive(Debug, Clone)]
+pub(crate) struct Gate<S> {
+    need: Need,
+    keyed: Option<Idempotent<Worded<S>>>,
+    told: Worded<S>,
+}
+
+type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+impl<S> Service<Request> for Gate<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.told.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Answering {
+        if let Need::Scope(scope) = self.need {
+            let caller = request.extensions().get::<Caller>();
+            if !caller.is_some_and(|caller| caller.may(scope)) {
+                let refused = Problem::new(Code::Forbidden, "token.scope").with("scope", scope.name());
+                return Box::pin(std::future::ready(Ok(refused.into_response())));
+            }
+        }
+        match &mut self.keyed {
+            Some(keyed) if request.headers().contains_key(IDEMPOTENCY_KEY) => {
+                // By who it is, and not by its token: that may be exchanged for a new one.
+                let owner = request.extensions().get::<Caller>().map(|caller| format!("api:{}", caller.who));
+                request.extensions_mut().insert(KeyOwner(owner.unwrap_or_else(|| "api:nobody".to_owned())));
+                let answering = keyed.call(request);
+                Box::pin(async move { answering.await.map(|answer| answer.map(Body::new)) })
+            }
+            _ => self.told.call(request),
+        }
+    }
+}
+
+/// A handler whose problems have their words.
+#[derive(Debug, Clone)]
+struct Worded<S> {
+    inner: S,
+}
+
+impl<S> Service<Request> for Worded<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Answering {
+        let id = request.extensions().get::<RequestId>().cloned();
+        let lang = redrive_idempotency::language(request.headers());
+        let answering = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answering.await?;
+            Ok(worded(answer, lang, id.as_ref().map(RequestId::as_str)))
+        })
+    }
+}

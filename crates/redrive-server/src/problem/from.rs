@@ -1,0 +1,143 @@
+//! Our own trouble as problems: every kind has its code, and what only the operator may know goes into the log.
+
+use redrive::engine::EngineError;
+use redrive_policy::{Lang, nearest};
+use redrive_store::filter::{FilterError, FilterProblem, ValueKind};
+use redrive_store::{Refusal, StoreError, Trouble};
+
+use super::{Code, Problem, text};
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Problem {
+        match error.trouble() {
+            Trouble::Refused(refusal) => return refusal.into(),
+            Trouble::UnknownOutcome(_) => {
+                tracing::error!(%error, "nobody knows whether the store has done what was asked");
+                return Problem::of(Code::OutcomeUnknown);
+            }
+            Trouble::Full => {
+                tracing::error!(%error, "the store is full");
+                return Problem::of(Code::StoreFull);
+            }
+            _ => {}
+        }
+        if error.may_pass() {
+            tracing::warn!(%error, "the store cannot do now what was asked");
+            return Problem::of(Code::Unavailable);
+        }
+        // A store that is closed, moved, damaged or read-only is no use to any request, and another server may do better.
+        tracing::error!(%error, "the store cannot do what was asked");
+        match error.trouble() {
+            Trouble::Database(_) | Trouble::Unsealable { .. } => Problem::of(Code::Internal),
+            _ => Problem::new(Code::Unavailable, "store.out_of_order"),
+        }
+    }
+}
+
+impl From<&Refusal> for Problem {
+    fn from(refusal: &Refusal) -> Problem {
+        match refusal {
+            Refusal::PayloadTooLarge { bytes, most } => Problem::new(Code::TooLarge, "refused.payload")
+                .with("bytes", bytes)
+                .with("most", most)
+                .at("payload"),
+            Refusal::BadName { what, .. } => {
+                let field = what.replace(' ', "_");
+                Problem::new(Code::Invalid, "refused.name").with("field", &field).at(field)
+            }
+            Refusal::BadPriority(_) => Problem::new(Code::Invalid, "refused.priority").at("priority"),
+            Refusal::BadImportance(_) => Problem::new(Code::Invalid, "refused.importance").at("importance"),
+            Refusal::TooDeep { most } => Problem::new(Code::Invalid, "refused.deep").with("most", most),
+            Refusal::TooMany { count, most } => {
+                Problem::new(Code::Invalid, "refused.many").with("count", count).with("most", most)
+            }
+            Refusal::TooLarge { what, bytes, most } => Problem::new(Code::TooLarge, "refused.large")
+                .with("bytes", bytes)
+                .with("most", most)
+                .at(what.replace(' ', "_")),
+            Refusal::NoSuchSubtask { .. } | Refusal::NothingBegun(_) | Refusal::EndsRunning => {
+                Problem::of(Code::Conflict)
+            }
+            _ => Problem::of(Code::Invalid),
+        }
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Problem {
+        match error {
+            EngineError::Store(error) => error.into(),
+            EngineError::UnknownPolicy { name, known } => {
+                let names = known.join(", ");
+                let problem = match nearest(&name, known.iter().map(String::as_str)) {
+                    Some(meant) => Problem::new(Code::UnknownPolicy, "policy.meant").with("meant", meant),
+                    None => Problem::new(Code::UnknownPolicy, "policy.unknown"),
+                };
+                problem.with("name", name).with("names", names).at("policy")
+            }
+            EngineError::BadOverrides(error) => Problem::in_words(Code::Invalid, |lang| {
+                let all = error.problems.iter().map(|problem| problem.describe(lang));
+                let all: Vec<String> = all.take(5).collect();
+                text(lang, "policy.overrides", &[("why", &all.join(" "))])
+            })
+            .at("overrides"),
+            EngineError::OverridesNotJson(_) => {
+                Problem::new(Code::Invalid, "policy.overrides_not_json").at("overrides")
+            }
+            EngineError::Payload(_) => Problem::new(Code::Invalid, "json.syntax").at("payload"),
+            EngineError::BadFilter(error) => error.into(),
+            EngineError::TooManyIds { count, most } => {
+                Problem::new(Code::Invalid, "refused.many").with("count", count).with("most", most)
+            }
+            EngineError::UnknownTask(id) => Problem::new(Code::NotFound, "thing.unknown").with("id", id),
+            EngineError::UnknownRun(id) => Problem::new(Code::NotFound, "thing.unknown").with("id", id),
+            EngineError::UnknownEvent(id) => Problem::new(Code::NotFound, "thing.unknown").with("id", id),
+            EngineError::BadCall(subtask, why) => {
+                tracing::debug!(subtask, why, "a call that cannot be made");
+                Problem::new(Code::Invalid, "task.call").with("subtask", subtask)
+            }
+            error => {
+                tracing::error!(%error, "the engine cannot do what was asked");
+                Problem::of(Code::Internal)
+            }
+        }
+    }
+}
+
+impl From<FilterError> for Problem {
+    fn from(error: FilterError) -> Problem {
+        Problem::in_words(Code::InvalidFilter, |lang| {
+            let what = wrong(&error.problem, lang);
+            text(lang, "filter.at", &[("at", &(error.span.start + 1)), ("what", &what)])
+        })
+    }
+}
+
+fn wrong(problem: &FilterProblem, lang: Lang) -> String {
+    let say = |key: &str| text(lang, key, &[]);
+    match problem {
+        FilterProblem::TooLong { most } => text(lang, "filter.too_long", &[("most", most)]),
+        FilterProblem::TooDeep { most } => text(lang, "filter.too_deep", &[("most", most)]),
+        FilterProblem::Expected { expected, .. } => {
+            let expected = say(&format!("filter.expected.{}", expected.name()));
+            text(lang, "filter.wants", &[("expected", &expected)])
+        }
+        FilterProblem::OpenQuote => say("filter.open_quote"),
+        FilterProblem::UnknownField { meant, known, .. } => {
+            let meant = meant.map(|meant| text(lang, "filter.meant", &[("name", &meant)]));
+            let fields = text(lang, "filter.fields", &[("names", &known.join(", "))]);
+            meant.map_or(fields.clone(), |meant| format!("{meant} {fields}"))
+        }
+        FilterProblem::BadOperator { field, allowed, .. } => {
+            text(lang, "filter.operators", &[("field", field), ("names", &allowed.join(" "))])
+        }
+        FilterProblem::BadValue { field, kind, .. } => match kind {
+            ValueKind::OneOf(names) => {
+                text(lang, "filter.one_of", &[("field", field), ("names", &names.join(", "))])
+            }
+            ValueKind::Flag => text(lang, "filter.one_of", &[("field", field), ("names", &"true, false")]),
+            _ => text(lang, "filter.value", &[("field", field)]),
+        },
+        FilterProblem::BadPattern { .. } => say("filter.pattern"),
+    }
+}
