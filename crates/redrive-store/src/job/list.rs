@@ -85,6 +85,8 @@ pub struct JobHead {
     pub caller_id: Option<String>,
     /// Its unique key.
     pub unique_key: Option<String>,
+    /// What its work goes to, where whoever enqueued it said so.
+    pub target: Option<String>,
     /// Where it came from.
     pub origin: Origin,
     /// Attempts so far.
@@ -173,6 +175,7 @@ pub(crate) struct StoredHead {
     pub(crate) begun_at: Option<i64>,
     pub(crate) cancel_requested: bool,
     pub(crate) is_dead: bool,
+    pub(crate) target: Option<String>,
 }
 
 impl StoredHead {
@@ -195,6 +198,7 @@ impl StoredHead {
             policy: self.policy,
             caller_id: self.caller_id,
             unique_key: self.unique_key,
+            target: self.target,
             origin: if self.origin == 0 { Origin::Local } else { Origin::Api },
             attempts: count(self.attempts),
             retries: count(self.retries),

@@ -42,7 +42,7 @@ impl Question for ListJobs {
                 break;
             }
             for row in line.all(sql!("job_head"), args![ids, self.now]).await? {
-                let lane_id: i64 = column(&row, 18)?;
+                let lane_id: i64 = column(&row, 19)?;
                 let (stored, memory) = (read(&row)?, memory.borrow());
                 let Lane { queue, kind, .. } = memory.lane_of(lane_id).ok_or_else(|| {
                     Fault::corrupt(format_args!("a job belongs to lane {lane_id}, which does not exist"))
@@ -94,5 +94,6 @@ fn read(row: &Row) -> Result<StoredHead, Fault> {
         begun_at: column(row, 15)?,
         cancel_requested: column(row, 16)?,
         is_dead: column(row, 17)?,
+        target: column(row, 18)?,
     })
 }

@@ -58,7 +58,7 @@ impl Interest {
 
     fn wants(&self, (queue, kind): (&str, &str)) -> bool {
         !self.reserved_only
-            && self.kinds.iter().any(|wanted| wanted == kind)
+            && (self.kinds.is_empty() || self.kinds.iter().any(|wanted| wanted == kind))
             && (self.queues.is_empty() || self.queues.iter().any(|wanted| wanted == queue))
     }
 }

@@ -44,6 +44,7 @@ pub(super) fn list(
                 begun_at: row.get(15)?,
                 cancel_requested: row.get(16)?,
                 is_dead: row.get(17)?,
+                target: row.get(18)?,
             })
         })?;
         jobs.extend(stored.map(|stored| stored.into_head(&queue, &kind)).filter(|head| query.wants(head)));

@@ -34,6 +34,7 @@ async fn filled(given: &Given) -> Vec<JobId> {
         unique_key: Some("once".to_owned()),
         caller_id: Some("order-1".to_owned()),
         policy: Some("patient".to_owned()),
+        target: Some("far".to_owned()),
         origin: Origin::Api,
         ..job("b")
     };
@@ -73,6 +74,7 @@ pub(crate) async fn a_job_is_listed_as_it_stands(given: &Given) {
             policy: job.policy,
             caller_id: job.caller_id,
             unique_key: job.unique_key,
+            target: job.target,
             origin: job.origin,
             attempts: record.attempts,
             retries: record.retries,
