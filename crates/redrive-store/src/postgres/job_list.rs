@@ -9,7 +9,7 @@ use super::line::{Line, args, column};
 use super::memory::{Lane, Memory, learn_lanes};
 use super::texts::sql;
 use super::verb::Question;
-use crate::job::list::{Candidate, JOBS_LOOKED_AT, JobPage, JobQuery, JobStateName, StoredHead};
+use crate::job::list::{Candidate, JobPage, JobQuery, JobStateName, StoredHead};
 use crate::seal::Seals;
 
 /// How many jobs are read at once.
@@ -58,7 +58,7 @@ impl Question for ListJobs {
 
 /// The jobs that are looked at, by the shortest way.
 async fn candidates(line: &Line, query: &JobQuery) -> Result<Vec<Candidate>, Fault> {
-    let (below, most) = (query.below(), i64::from(JOBS_LOOKED_AT));
+    let (below, most) = (query.below(), i64::from(query.look_at()));
     let rows = match (&query.caller_id, query.state) {
         // No text of ours has a NUL in it.
         (Some(caller_id), _) if caller_id.contains('\0') => Vec::new(),
