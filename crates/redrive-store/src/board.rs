@@ -4,9 +4,14 @@
 //! another has changed meanwhile stays as it is. Jobs and events may go into the same transaction, so that a tick of a schedule
 //! and its job, or an alert and its message, are there together or not at all. What a notice means is the engine's business.
 
+use std::collections::HashSet;
+
 use crate::Answer;
-use crate::event::NewEvent;
-use crate::job::{Enqueued, NewJob};
+use crate::effects::sample_row;
+use crate::error::{Refusal, StoreError, Trouble};
+use crate::event::{NewEvent, must_be_name};
+use crate::job::{Enqueued, MAX_BATCH, NewJob, few_enough};
+use crate::seal::{Cell, Seals};
 use crate::time::Timestamp;
 
 /// The most bytes in a notice.
@@ -59,18 +64,23 @@ pub enum Posted {
 }
 
 /// Reading and changing the board.
+///
+/// Times on the board are those of who posts: `due_at` is read back as it was said, and compared with the clock of who asks.
+/// No two servers need have the same one, since only the first to change a notice is not outrun.
 pub trait Board: Send + Sync {
     /// One notice.
     fn notice(&self, space: String, name: String) -> Answer<'_, Option<Notice>>;
 
-    /// The notices of a space by name, after this name, at most `limit`.
+    /// The notices of a space by name, byte by byte, after this name, at most `limit`.
     fn notices(&self, space: String, after: Option<String>, limit: u32) -> Answer<'_, Vec<Notice>>;
 
-    /// The notices of a space that somebody must look at by now, the most urgent first.
+    /// The notices of a space that somebody must look at by now, the most urgent first; of two that are due at the same time, the one
+    /// that was put up first.
     fn due_notices(&self, now: Timestamp, space: String, limit: u32) -> Answer<'_, Vec<Notice>>;
 
     /// Changes notices, if each still has the version that was seen, and adds jobs and events in the same transaction. All of it
-    /// or nothing.
+    /// or nothing. Who takes down what is not there, and has seen that, changes nothing. A job whose unique key is taken is not
+    /// added, which is no reason against the rest.
     fn post(
         &self,
         now: Timestamp,
@@ -78,4 +88,69 @@ pub trait Board: Send + Sync {
         jobs: Vec<NewJob>,
         events: Vec<NewEvent>,
     ) -> Answer<'_, Posted>;
+}
+
+/// The most notices that are read at once.
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+pub(crate) fn most(limit: u32) -> i64 {
+    i64::from(limit).min(i64::try_from(MAX_BATCH).unwrap_or(i64::MAX))
+}
+
+/// Whether all of it can be stored.
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+pub(crate) fn validate(
+    changes: &[NoticeChange],
+    jobs: &[NewJob],
+    events: &[NewEvent],
+) -> Result<(), StoreError> {
+    few_enough(changes.len().saturating_add(jobs.len()).saturating_add(events.len()))?;
+    let mut seen = HashSet::new();
+    for NoticeChange { space, name, value, .. } in changes {
+        must_be_name("space", space)?;
+        must_be_name("name", name)?;
+        let refuse = |refusal| Err(StoreError::from(Trouble::Refused(refusal)));
+        let named = || (space.clone(), name.clone());
+        if !seen.insert((space, name)) {
+            let (space, name) = named();
+            return refuse(Refusal::ChangedTwice { space, name });
+        }
+        let Some(value) = value else { continue };
+        if value.len() > MAX_NOTICE_BYTES {
+            let (what, bytes) = ("the notice", value.len());
+            return refuse(Refusal::TooLarge { what, bytes, most: MAX_NOTICE_BYTES });
+        }
+        if serde_json::from_str::<serde::de::IgnoredAny>(value).is_err() {
+            let (space, name) = named();
+            return refuse(Refusal::NotJson { space, name });
+        }
+    }
+    jobs.iter().try_for_each(NewJob::validate)?;
+    events.iter().try_for_each(NewEvent::validate)
+}
+
+/// The number to which what a notice says is bound, so that nobody moves it to another name. No name has the character in between.
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+pub(crate) fn bound_row(space: &str, name: &str) -> i64 {
+    sample_row(&format!("{space}\u{1f}{name}"))
+}
+
+/// A notice as it is stored.
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+pub(crate) struct StoredNotice {
+    pub(crate) space: String,
+    pub(crate) name: String,
+    pub(crate) version: i64,
+    pub(crate) value: String,
+    pub(crate) due_at: Option<i64>,
+    pub(crate) changed_at: i64,
+}
+
+impl StoredNotice {
+    #[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+    pub(crate) fn into_notice(self, seals: &Seals) -> Result<Notice, StoreError> {
+        let StoredNotice { space, name, version, value, due_at, changed_at } = self;
+        let value = seals.open_text(Cell::NoticeValue, bound_row(&space, &name), value)?;
+        let (due_at, changed_at) = (due_at.map(Timestamp::from_millis), Timestamp::from_millis(changed_at));
+        Ok(Notice { space, name, version, value, due_at, changed_at })
+    }
 }

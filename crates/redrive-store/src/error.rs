@@ -262,6 +262,22 @@ pub enum Refusal {
     /// A subtask is to go on that was never begun.
     #[error("subtask {0} has no job")]
     NothingBegun(u32),
+    /// A notice that does not say JSON.
+    #[error("what {space}/{name} says is not JSON")]
+    NotJson {
+        /// Its space.
+        space: String,
+        /// Its name.
+        name: String,
+    },
+    /// Two changes of the same notice at once.
+    #[error("{space}/{name} is changed twice at once")]
+    ChangedTwice {
+        /// Its space.
+        space: String,
+        /// Its name.
+        name: String,
+    },
     /// A task is to end, and to go on.
     #[error("a task does not end by running")]
     EndsRunning,

@@ -66,7 +66,8 @@ pub enum RunState {
 
 impl RunState {
     /// Every state.
-    pub const ALL: [RunState; 4] = [RunState::Running, RunState::Done, RunState::Cancelled, RunState::Stopped];
+    pub const ALL: [RunState; 4] =
+        [RunState::Running, RunState::Done, RunState::Cancelled, RunState::Stopped];
 
     /// Its name in JSON.
     pub const fn name(self) -> &'static str {

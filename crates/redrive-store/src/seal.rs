@@ -75,6 +75,8 @@ pub(crate) enum Cell {
     OutboxCall,
     /// By the item's number.
     OutboxLast,
+    /// By space and name: see `board::bound_row`.
+    NoticeValue,
     /// What shows that a key is the right one; the row is 0.
     KeyProof,
 }
@@ -104,6 +106,7 @@ impl Cell {
             Cell::KeyBody => "idempotency_keys.response_body",
             Cell::OutboxCall => "outbox.call",
             Cell::OutboxLast => "outbox.last",
+            Cell::NoticeValue => "notice.value",
             Cell::KeyProof => "seal_key.proof",
         }
     }

@@ -24,23 +24,33 @@ mod handler;
 #[cfg(feature = "http-call")]
 mod http_call;
 mod inline;
+mod key_report;
 mod maintenance;
 mod metrics;
 mod overrides;
 mod policies;
 #[cfg(all(feature = "snapshot", feature = "exec"))]
 mod protect;
+#[cfg(feature = "push")]
+mod push;
 mod redrive;
 #[cfg(feature = "remote")]
 mod remote;
+#[cfg(feature = "schedules")]
+mod schedule;
 mod search;
 #[cfg(feature = "secrets")]
 mod secret;
 mod settle;
 mod shutdown;
 mod simulate;
+mod status;
+mod story;
+mod target;
 #[cfg(feature = "tasks")]
 mod task;
+#[cfg(feature = "tokens")]
+mod token;
 mod trace;
 mod worker;
 
@@ -76,13 +86,14 @@ pub use error::{EngineError, RuleProblem};
 pub use escalation::{Escalated, EscalationId, EscalationItem, EscalationPage, EscalationPlace};
 pub use events::{Emit, EmitWithRetry, ImportOptions, Imported};
 #[cfg(feature = "exec")]
-pub use exec::CommandExecutor;
+pub use exec::{CommandExecutor, NotListed, may_run};
 pub use executor::{Executor, Running};
 pub use explain::{AttemptStory, Explanation};
 pub use handler::Reply;
 #[cfg(feature = "http-call")]
 pub use http_call::HttpExecutor;
 pub use inline::InlineRetry;
+pub use key_report::{KeyReport, key_id};
 pub use maintenance::Maintained;
 pub use maintenance::recover::check_recovery_rule;
 pub use metrics::{
@@ -92,6 +103,8 @@ pub use metrics::{
 pub use overrides::{overrides_from_json, overrides_to_json};
 #[cfg(all(feature = "snapshot", feature = "exec"))]
 pub use protect::FileNews;
+#[cfg(feature = "push")]
+pub use push::{BadEndpoint, BadSecret, MOST_ENDPOINTS, PushClients, PushEndpoint, PushSecret};
 pub use redrive::{
     Canary, EndedWhy, MOST_IDS, RedrivePlan, RedrivePreview, RedriveRequest, RedriveRun, RetryNow, Tally,
     Turn, Which, Would, parse_rate, step_size,
@@ -100,14 +113,23 @@ pub use redrive::{
 pub use remote::{
     Decided, HandedOut, HeldLease, Remote, RemoteEnd, RemoteOutcome, RemoteRequest, RemoteSettled,
 };
+#[cfg(feature = "schedules")]
+pub use schedule::{
+    BadCron, CRON_EXAMPLE, Cron, CronField, CronProblem, Missed, NewSchedule, Schedule, ScheduleProblem,
+};
 pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
+pub use status::{GroupCount, GroupReport, LaneReport, QueueReport, StatusReport};
+pub use story::{JobStory, StoryAttempt, job_state};
+pub use target::{ParkedJob, TargetLimits, TargetView, host_target};
 #[cfg(feature = "tasks")]
 pub use task::{
     Driver, Standing, SubtaskLine, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan,
     subtask_id,
 };
+#[cfg(feature = "tokens")]
+pub use token::{NewToken, Scope, Shown, Token, TokenKeeper, TokenProblem, TokenText, queue_fits};
 pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};
 pub use worker::{Worker, WorkerBuilder, WorkerReport};
 
@@ -150,6 +172,7 @@ struct Shared {
     telling: escalation::Telling,
     lang: Lang,
     seed: Option<AtomicU64>,
+    targets: target::Targets,
     retention: Retention,
     /// By which dead letters are put back by themselves.
     recovery_rules: Vec<maintenance::recover::Rule>,
@@ -157,6 +180,8 @@ struct Shared {
     longest_lease_ms: AtomicU64,
     clock_watch: Mutex<ClockWatch>,
     desk: tokio::sync::Mutex<Option<Desk>>,
+    #[cfg(feature = "schedules")]
+    schedules: schedule::ScheduleWatch,
     #[cfg(feature = "tasks")]
     tasks_moved: tokio::sync::watch::Sender<worker::TasksMoved>,
 }
@@ -204,6 +229,7 @@ impl Engine {
         *self.0.policies.write().unwrap_or_else(PoisonError::into_inner) = policies;
         let classifier = Arc::new(config.classifier());
         *self.0.classifier.write().unwrap_or_else(PoisonError::into_inner) = classifier;
+        self.0.targets.reload(config.targets.clone());
     }
 
     /// The policy of that name; an error that lists the known ones when there is none.

@@ -188,6 +188,10 @@ pub(crate) static TABLES: &[Table] = &[
     },
     Table { name: "outbox_lane", columns: columns!(Text { lane } Int { held_by held_until }) },
     Table { name: "saved_key", columns: columns!(Text { name key } Int { created_at }) },
+    Table {
+        name: "notice",
+        columns: columns!(Int { id } Text { space name } Int { version } Text { value } Int { due_at changed_at }),
+    },
     Table { name: "hour_count", columns: columns!(Int { hour } Lane { lane_id } Int { what n }) },
     Table { name: "ended", columns: columns!(Int { job_id event }) },
     Table {

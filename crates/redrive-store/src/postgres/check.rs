@@ -32,6 +32,7 @@ const INVARIANTS: &[(&str, &str)] = &[
     ("tasks count their subtasks", sql!("check_tasks")),
     ("a key is held, answered or unknown", sql!("check_idempotency")),
     ("an item of the outbox waits, was sent or failed", sql!("check_outbox")),
+    ("a version of a notice is one of its own", sql!("check_board")),
     ("sequences are ahead of everything", sql!("check_sequences")),
 ];
 /// The most that is told about one invariant.

@@ -309,7 +309,7 @@ impl End for PostgresEnd {
         self.say(&format!("DECLARE copied NO SCROLL CURSOR FOR {from}"))?;
         let is_large = table.columns.iter().any(|column| column.kind == Kind::Bytes) || table.name == "event";
         let most = match table.name {
-            "task" | "task_plan" | "idempotency_keys" | "outbox" => FEWEST,
+            "task" | "task_plan" | "idempotency_keys" | "outbox" | "notice" => FEWEST,
             _ if is_large => FEW,
             _ => MANY,
         };

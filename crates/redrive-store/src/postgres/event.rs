@@ -71,12 +71,21 @@ impl Verb for Append {
 
     async fn run(&self, tx: &mut Tx<'_>) -> Result<Vec<(EventSeq, EventId)>, Fault> {
         let now = tx.now(self.now);
-        let append_one = |event: &NewEvent| {
-            let seq = EventSeq(write(tx, now, event, Detail::default(), None, event.parent)?);
-            Ok((seq, seq.event_id(now)))
-        };
-        self.events.iter().map(append_one).collect()
+        append(tx, now, &self.events)
     }
+}
+
+/// Appends what was reported.
+pub(super) fn append(
+    tx: &mut Tx<'_>,
+    now: Timestamp,
+    events: &[NewEvent],
+) -> Result<Vec<(EventSeq, EventId)>, Fault> {
+    let append_one = |event: &NewEvent| {
+        let seq = EventSeq(write(tx, now, event, Detail::default(), None, event.parent)?);
+        Ok((seq, seq.event_id(now)))
+    };
+    events.iter().map(append_one).collect()
 }
 
 /// Appends events from elsewhere, and keeps aside what could not be read.

@@ -29,14 +29,17 @@ impl Table {
     /// The most rows that one statement reads. Plans and answers may be as large as many others together.
     fn stretch(&self) -> i64 {
         let is_large = |cell: &Cell| {
-            matches!(cell, Cell::TaskPlan | Cell::TaskProgress | Cell::KeyBody | Cell::OutboxCall)
+            matches!(
+                cell,
+                Cell::TaskPlan | Cell::TaskProgress | Cell::KeyBody | Cell::OutboxCall | Cell::NoticeValue
+            )
         };
         if self.cells.iter().any(is_large) { 4 } else { 200 }
     }
 }
 
 /// New ones go at the end: a rotation under way has kept the number of its table.
-static TABLES: [Table; 14] = [
+static TABLES: [Table; 15] = [
     Table {
         list: sql!("job_sealed"),
         update: sql!("job_reseal"),
@@ -83,6 +86,7 @@ static TABLES: [Table; 14] = [
         update: sql!("outbox_reseal"),
         cells: &[Cell::OutboxCall, Cell::OutboxLast],
     },
+    Table { list: sql!("notice_sealed"), update: sql!("notice_reseal"), cells: &[Cell::NoticeValue] },
 ];
 
 /// The most bytes that one round seals anew, so that large payloads do not make others wait.
@@ -231,7 +235,7 @@ async fn reseal_row(tx: &Tx<'_>, table: &Table, id: i64, row: &Row, room: &mut u
 /// The number that a cell is bound to: that of its row, or that of the text behind the cell that names it.
 fn bound_row(cell: Cell, row: &Row) -> Result<i64, Fault> {
     match cell {
-        Cell::GroupSample | Cell::AckNote => Ok(sample_row(column(row, 2)?)),
+        Cell::GroupSample | Cell::AckNote | Cell::NoticeValue => Ok(sample_row(column(row, 2)?)),
         _ => column(row, 0),
     }
 }
@@ -298,8 +302,8 @@ async fn left(line: &Line, cursor: &Cursor) -> Result<u64, Fault> {
             (column(&row, 2 * step)?, column(&row, 2 * step + 1)?);
         let Some((first, last)) = first.zip(last) else { continue };
         let reached = if step == cursor.step { cursor.reached } else { i64::MIN };
-        // Numbers of events, of lines kept aside, of replaced payloads, of keys and of items are as far apart as transactions are.
-        let apart = if matches!(step, 4 | 5 | 8 | 12 | 13) { EVENTS_PER_TRANSACTION } else { 1 };
+        // Numbers of events, of lines kept aside, of replaced payloads, of keys, of items and of notices are as far apart as transactions are.
+        let apart = if matches!(step, 4 | 5 | 8 | 12 | 13 | 14) { EVENTS_PER_TRANSACTION } else { 1 };
         let numbers = (last - reached.max(first - 1)).div_euclid(apart) + 1;
         left = left.saturating_add(u64::try_from(numbers).unwrap_or(0));
     }

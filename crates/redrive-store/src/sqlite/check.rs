@@ -25,6 +25,7 @@ const INVARIANTS: &[(&str, &str)] = &[
     ("tasks count their subtasks", include_str!("sql/check_tasks.sql")),
     ("a key is held, answered or unknown", include_str!("sql/check_idempotency.sql")),
     ("an item of the outbox waits, was sent or failed", include_str!("sql/check_outbox.sql")),
+    ("a version of a notice is one of its own", include_str!("sql/check_board.sql")),
     ("sequences are ahead of everything", include_str!("sql/check_sequences.sql")),
 ];
 /// The most that is told about one invariant.

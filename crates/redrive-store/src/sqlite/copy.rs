@@ -38,6 +38,7 @@ const GUARDED: &[&str] = &[
     "outbox",
     "outbox_lane",
     "saved_key",
+    "notice",
     "hour_count",
     "queue",
     "ended",

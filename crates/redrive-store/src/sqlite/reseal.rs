@@ -27,7 +27,7 @@ struct Table {
 }
 
 /// New ones go at the end: a rotation under way has kept the number of its table.
-static TABLES: [Table; 14] = [
+static TABLES: [Table; 15] = [
     Table {
         list: sql!("job_sealed"),
         update: sql!("job_reseal"),
@@ -74,6 +74,7 @@ static TABLES: [Table; 14] = [
         update: sql!("outbox_reseal"),
         cells: &[Cell::OutboxCall, Cell::OutboxLast],
     },
+    Table { list: sql!("notice_sealed"), update: sql!("notice_reseal"), cells: &[Cell::NoticeValue] },
 ];
 
 /// The most bytes that one round seals anew, so that large payloads do not make others wait.
@@ -210,7 +211,9 @@ fn sweep(
 /// The number that a cell is bound to: that of its row, or that of the text behind the cell that names it.
 fn bound_row(cell: Cell, row: &Row<'_>) -> Result<i64, StoreError> {
     match cell {
-        Cell::GroupSample | Cell::AckNote => Ok(effects::sample_row(&row.get::<_, String>(2)?)),
+        Cell::GroupSample | Cell::AckNote | Cell::NoticeValue => {
+            Ok(effects::sample_row(&row.get::<_, String>(2)?))
+        }
         _ => Ok(row.get(0)?),
     }
 }

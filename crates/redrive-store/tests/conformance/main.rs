@@ -6,6 +6,7 @@
 
 mod back_end;
 mod begin;
+mod board;
 mod bounds;
 mod close;
 mod dead_letter;
@@ -17,6 +18,7 @@ mod groups;
 mod idempotency;
 mod import;
 mod job;
+mod job_list;
 mod key_counts;
 mod lease;
 mod letters;
@@ -73,7 +75,7 @@ macro_rules! suite {
                 twice_is_once, a_lost_lease_does_not_begin, each_token_has_its_answer, past_the_deadline_it_is_refused,
             ]);
             suite!(@ $back_end renew [
-                a_heartbeat_extends, a_lost_lease_is_told, a_wish_to_cancel_is_told, presence_lasts_longer,
+                a_heartbeat_extends, a_lost_lease_is_told, a_wish_to_cancel_is_told, presence_lasts_longer, any_worker_may_renew_and_settle,
             ]);
             suite!(@ $back_end settle [
                 success_ends_the_job, a_stale_token_changes_nothing, the_same_twice_in_one_call,
@@ -128,6 +130,11 @@ macro_rules! suite {
                 what_is_discarded_is_gone, items_are_listed_in_pages, what_was_sent_is_forgotten, a_save_has_one_key,
                 old_saves_are_forgotten,
             ]);
+            suite!(@ $back_end board [
+                a_change_counts_for_who_has_seen_the_version, outrun_leaves_nothing_behind, outrun_hurts_no_neighbour,
+                a_version_never_returns, the_most_urgent_come_first, several_change_together, notices_are_listed_in_pages,
+                jobs_and_events_come_with_it, its_jobs_wake_who_waits, a_race_has_one_winner, what_cannot_be_stored_is_refused,
+            ]);
             suite!(@ $back_end groups [
                 letters_of_one_kind_are_one_group, a_group_follows_its_redrive, a_change_of_state_is_told,
                 failing_in_the_same_way_is_a_relapse, another_failure_is_another_group,
@@ -149,6 +156,9 @@ macro_rules! suite {
             suite!(@ $back_end job [
                 run_now_makes_it_due, run_now_answers_for_every_state, cancel_answers_for_every_state,
                 unfinished_knows_queues_and_kinds, a_job_run_now_ends_without_a_trace,
+            ]);
+            suite!(@ $back_end job_list [
+                a_job_is_listed_as_it_stands, filters_choose, pages_follow_each_other, a_look_is_bounded,
             ]);
             suite!(@ $back_end event [
                 what_was_appended_is_read_back, the_state_is_found_by_itself, filters_choose,

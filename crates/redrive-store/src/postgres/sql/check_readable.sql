@@ -10,5 +10,5 @@ SELECT 'a row that cannot be read' FROM (
     UNION ALL SELECT hashtext(x::text) FROM redrive.task_plan x UNION ALL SELECT hashtext(x::text) FROM redrive.subtask x
     UNION ALL SELECT hashtext(x::text) FROM redrive.escalation_ack x UNION ALL SELECT hashtext(x::text) FROM redrive.idempotency_keys x
     UNION ALL SELECT hashtext(x::text) FROM redrive.outbox x UNION ALL SELECT hashtext(x::text) FROM redrive.outbox_lane x
-    UNION ALL SELECT hashtext(x::text) FROM redrive.saved_key x
+    UNION ALL SELECT hashtext(x::text) FROM redrive.saved_key x UNION ALL SELECT hashtext(x::text) FROM redrive.notice x
 ) y WHERE y.read IS NULL

@@ -12,4 +12,5 @@ SELECT (SELECT min(id) FROM redrive.job), (SELECT max(id) FROM redrive.job),
        (SELECT min(task_id) FROM redrive.task_plan), (SELECT max(task_id) FROM redrive.task_plan),
        (SELECT min(id) FROM redrive.escalation_ack), (SELECT max(id) FROM redrive.escalation_ack),
        (SELECT min(id) FROM redrive.idempotency_keys), (SELECT max(id) FROM redrive.idempotency_keys),
-       (SELECT min(id) FROM redrive.outbox), (SELECT max(id) FROM redrive.outbox)
+       (SELECT min(id) FROM redrive.outbox), (SELECT max(id) FROM redrive.outbox),
+       (SELECT min(id) FROM redrive.notice), (SELECT max(id) FROM redrive.notice)

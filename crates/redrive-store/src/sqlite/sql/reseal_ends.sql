@@ -12,4 +12,5 @@ SELECT (SELECT min(id) FROM job), (SELECT max(id) FROM job),
        (SELECT min(task_id) FROM task_plan), (SELECT max(task_id) FROM task_plan),
        (SELECT min(id) FROM escalation_ack), (SELECT max(id) FROM escalation_ack),
        (SELECT min(id) FROM idempotency_keys), (SELECT max(id) FROM idempotency_keys),
-       (SELECT min(id) FROM outbox), (SELECT max(id) FROM outbox)
+       (SELECT min(id) FROM outbox), (SELECT max(id) FROM outbox),
+       (SELECT min(id) FROM notice), (SELECT max(id) FROM notice)

@@ -1,0 +1,1 @@
+DELETE FROM redrive.notice WHERE id = ANY ($1)

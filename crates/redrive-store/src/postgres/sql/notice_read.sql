@@ -1,0 +1,1 @@
+SELECT space, name, version, value, due_at, changed_at FROM redrive.notice WHERE space = $1 AND name = $2

@@ -1,0 +1,1 @@
+UPDATE redrive.notice SET value = $2 WHERE id = $1

@@ -1,0 +1,1 @@
+UPDATE notice SET value = ?2 WHERE id = ?1
