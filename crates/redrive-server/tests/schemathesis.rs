@@ -82,7 +82,8 @@ async fn seed(engine: &Engine) {
     });
     worker.run_until_empty().await.unwrap();
     engine.enqueue_many((20..30).map(job).collect()).await.unwrap();
-    let slowly = RedriveRequest { rate: Some(0.01), ..RedriveRequest::new(Which::Where("queue=mail".into())) };
+    let slowly =
+        RedriveRequest { rate: Some(0.01), ..RedriveRequest::new(Which::Where("queue=mail".into())) };
     engine.start_redrive(slowly).await.unwrap();
     let plan = json!({ "name": "greet", "subtasks": [{ "id": "one", "handler": "call", "payload": 1 }] });
     let (plan, _) = Plan::parse(&plan.to_string(), Format::Json, "plan").unwrap();

@@ -155,7 +155,7 @@ async fn check(Language(lang): Language, Body(body): Body<Written>) -> Result<Js
 }
 
 fn checked(text: &str, format: Format, lang: Lang) -> ConfigChecked {
-    match Config::parse(text, format, "config") {
+    match Config::parse_placed(text, format, "config") {
         Ok(config) => {
             let problems = recovery_problems(&config, lang);
             ConfigChecked {

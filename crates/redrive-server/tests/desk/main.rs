@@ -5,6 +5,7 @@ mod dead_letters;
 mod escalations;
 mod groups;
 mod policies;
+mod reach;
 mod redrives;
 mod site;
 mod tasks;

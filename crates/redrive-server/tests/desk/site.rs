@@ -126,6 +126,27 @@ impl Site {
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 
+    /// With a token.
+    pub(crate) async fn ask(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+    ) -> (u16, Value) {
+        let mut request = self.client.request(method.parse().unwrap(), self.url(path)).bearer_auth(token);
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    pub(crate) async fn export(&self, token: &str) -> String {
+        let request = self.client.get(self.url("/v1/dead-letters/export")).bearer_auth(token);
+        request.send().await.unwrap().text().await.unwrap()
+    }
+
     /// The acts that were recorded, the oldest first.
     pub(crate) async fn acts(&self) -> Vec<Value> {
         let filter = redrive_store::EventFilter {
