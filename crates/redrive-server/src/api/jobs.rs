@@ -13,6 +13,7 @@ use crate::shape;
 use enqueue::EnqueueBody;
 use look::{LookQuery, Story, Trace};
 use operate::{CancelBody, Cancelled, Retried, RetryBody};
+pub(super) use origin::check_origin;
 use shapes::{AddedOneOrMany, Job};
 
 pub(super) fn routes() -> Vec<Route> {
