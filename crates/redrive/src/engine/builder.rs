@@ -225,6 +225,8 @@ impl EngineBuilder {
             recovery_rules,
             longest_lease_ms: AtomicU64::new(0),
             desk: tokio::sync::Mutex::new(None),
+            #[cfg(feature = "schedules")]
+            schedules: super::schedule::ScheduleWatch::default(),
             #[cfg(feature = "tasks")]
             tasks_moved: tokio::sync::watch::Sender::default(),
         })))

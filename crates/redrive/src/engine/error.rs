@@ -76,6 +76,14 @@ pub enum EngineError {
         #[source]
         why: RuleProblem,
     },
+    /// A token that cannot be made.
+    #[cfg(feature = "tokens")]
+    #[error(transparent)]
+    BadToken(#[from] super::TokenProblem),
+    /// A schedule that cannot be had.
+    #[cfg(feature = "schedules")]
+    #[error(transparent)]
+    Schedule(#[from] super::ScheduleProblem),
     /// An event that nobody knows.
     #[error("there is no event {0}")]
     UnknownEvent(String),

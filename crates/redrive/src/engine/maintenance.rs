@@ -49,6 +49,8 @@ pub struct Maintained {
     pub items_forgotten: u64,
     /// Redrives that a rule of automatic recovery began.
     pub recoveries_begun: u64,
+    /// Jobs that schedules enqueued.
+    pub scheduled: u64,
     /// How far the wall clock was found to have jumped, in milliseconds.
     pub clock_jumped_ms: Option<i64>,
 }
@@ -156,6 +158,11 @@ impl Engine {
         self.tell_gathered();
         if calm {
             reap::reap(self, worker, &mut maintained).await?;
+        }
+        // What a wrong clock calls due would be a job that nobody wanted.
+        #[cfg(feature = "schedules")]
+        if calm {
+            maintained.scheduled = self.fire_schedules().await?;
         }
         if chores.recovers {
             recover::recover(self, worker, &mut maintained).await?;

@@ -225,6 +225,20 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         self
     }
 
+    /// How jobs of this kind are carried out, by work that is no executor.
+    #[cfg(feature = "push")]
+    pub(super) fn work(mut self, kind: String, work: Arc<dyn Work>) -> WorkerBuilder<S> {
+        self.plan.routes.insert(kind, Route::One(work));
+        self
+    }
+
+    /// How jobs of this kind are carried out many at a time, by a batch that has no type.
+    #[cfg(feature = "push")]
+    pub(super) fn batches(mut self, kind: String, max: usize, batch: Arc<dyn Batch>) -> WorkerBuilder<S> {
+        self.plan.routes.insert(kind, Route::Many { max, batch });
+        self
+    }
+
     /// Every kind that has no route of its own.
     pub(super) fn otherwise(mut self, work: Arc<dyn Work>) -> WorkerBuilder<S> {
         self.plan.otherwise = Some(Route::One(work));

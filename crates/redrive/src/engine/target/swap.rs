@@ -56,7 +56,7 @@ impl Engine {
             match self.see(names, attempt == 1).await {
                 Ok(mut swap) => {
                     let said = change(&mut swap, &mut self.rng());
-                    match self.put(&swap).await {
+                    match self.put_target(&swap).await {
                         Ok(true) => return Ok((said, true)),
                         Ok(false) => {}
                         // Whether it came through shows when it is read again.
@@ -144,7 +144,7 @@ impl Engine {
     }
 
     /// Puts what has become of the states on the board; `false` if somebody was faster.
-    async fn put(&self, swap: &Swap) -> Result<bool, StoreError> {
+    async fn put_target(&self, swap: &Swap) -> Result<bool, StoreError> {
         let changed: Vec<(&Arc<str>, &Seen)> =
             swap.states.iter().filter(|(_, seen)| seen.before != seen.after).collect();
         let mut changes = Vec::with_capacity(changed.len());

@@ -1,0 +1,315 @@
+//! Ticks become jobs. Every engine that maintains the store looks; whoever posts first fires, and the others find the notice
+//! changed.
+//!
+//! Nothing is asked of the store before the next tick that is known, or for ten seconds, in which another process may have added a
+//! schedule. A tick is never taken back: when the clock is set back, those that have fired do not fire again. Only when it turns
+//! out that the last one lies more than a day ahead was the clock so wrong that it is better not believed.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use redrive_store::{EventStatus, NewEvent, Notice, Posted, Timestamp};
+use serde_json::json;
+
+use super::stored::Stored;
+use super::{Missed, SPACE, Schedule, zone};
+use crate::engine::{Engine, EngineError};
+
+/// How long nobody looks, at the most.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How often all schedules are looked at for those that a wrong clock has led astray.
+const LOOK_AT_ALL_EVERY: Duration = Duration::from_mins(5);
+/// A tick that comes no later than this is not missed.
+const ON_TIME: Duration = Duration::from_mins(1);
+/// A last tick so far ahead was fired by a wrong clock.
+const ASTRAY: Duration = Duration::from_hours(24);
+/// The most schedules in one look.
+const AT_ONCE: u32 = 500;
+/// The most jobs of one schedule in one transaction.
+const MOST_TICKS: usize = 1_000;
+
+/// When schedules are looked at next, on the steady clock.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct ScheduleWatch {
+    next: Mutex<(Duration, Option<Duration>)>,
+}
+
+impl ScheduleWatch {
+    /// Whether it is time to look, and whether to look at all of them.
+    fn is_time(&self, steady: Duration) -> (bool, bool) {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        if steady < next.0 {
+            return (false, false);
+        }
+        let all = next.1.is_none_or(|last| steady.saturating_sub(last) >= LOOK_AT_ALL_EVERY);
+        if all {
+            next.1 = Some(steady);
+        }
+        // Until this look has found out when the next one is due, no other is made in this process.
+        next.0 = steady.saturating_add(LOOK_EVERY);
+        (true, all)
+    }
+
+    fn sleep_until(&self, steady: Duration) {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        next.0 = next.0.min(steady);
+    }
+}
+
+impl Engine {
+    /// Looks at schedules with the next maintenance: one was added or changed here.
+    pub(super) fn look_at_schedules_now(&self) {
+        self.0.schedules.sleep_until(Duration::ZERO);
+    }
+
+    /// Fires what is due, if it is time to look. Answers how many jobs came of it.
+    pub(in crate::engine) async fn fire_schedules(&self) -> Result<u64, EngineError> {
+        let steady = self.clock().steady();
+        let (looks, at_all) = self.0.schedules.is_time(steady);
+        if !looks {
+            return Ok(0);
+        }
+        let fired = self.look_at_schedules(steady, at_all).await;
+        if fired.is_err() {
+            self.look_at_schedules_now();
+        }
+        fired
+    }
+
+    async fn look_at_schedules(&self, steady: Duration, at_all: bool) -> Result<u64, EngineError> {
+        let now = self.now();
+        if at_all {
+            self.find_strays(now).await?;
+        }
+        let soon = self.store().due_notices(now.after(LOOK_EVERY), SPACE.to_owned(), AT_ONCE).await?;
+        let mut fired = 0;
+        let mut next_due: Option<Timestamp> = None;
+        for notice in &soon {
+            match notice.due_at {
+                Some(due) if due <= now => {
+                    // One that cannot be obeyed must not stop the others.
+                    let (jobs, next) = match self.fire(notice, now).await {
+                        Err(EngineError::Store(error)) if error.may_pass() || error.outcome_is_unknown() => {
+                            return Err(error.into());
+                        }
+                        Err(error) => {
+                            tracing::error!(schedule = notice.name, %error, "a schedule does not fire");
+                            continue;
+                        }
+                        Ok(fired) => fired,
+                    };
+                    fired += jobs;
+                    next_due = next_due.into_iter().chain(next).min();
+                }
+                due => next_due = next_due.into_iter().chain(due).min(),
+            }
+        }
+        if let Some(due) = next_due {
+            self.0.schedules.sleep_until(steady.saturating_add(due.since(now)));
+        }
+        Ok(fired)
+    }
+
+    /// Fires the ticks of one schedule up to now. How many jobs came of it, and its next tick; an answer of none also when
+    /// somebody else was faster.
+    async fn fire(&self, notice: &Notice, now: Timestamp) -> Result<(u64, Option<Timestamp>), EngineError> {
+        let mut schedule = Stored::read(notice)?.into_schedule(&notice.name)?;
+        let Some(due) = schedule.next else { return Ok((0, None)) };
+        let turn = turn(&schedule, due, now);
+        let jobs: Vec<_> = turn.ticks.iter().map(|tick| schedule.job_of(*tick)).collect();
+        let count = jobs.len() as u64;
+        schedule.last = turn.ticks.last().copied().or(schedule.last);
+        schedule.next = turn.next;
+        schedule.fired += count;
+        schedule.skipped += turn.skipped;
+        let events = if turn.skipped > 0 { vec![missed_event(&schedule, &turn, due)] } else { Vec::new() };
+        let change = schedule.change(Some(notice.version))?;
+        match self.store().post(now, vec![change], jobs, events).await? {
+            Posted::Done { .. } => {
+                tracing::debug!(schedule = schedule.name, jobs = count, "a schedule fired");
+                Ok((count, schedule.next))
+            }
+            Posted::Outrun => Ok((0, None)),
+        }
+    }
+
+    /// Schedules whose last tick lies far ahead go on from now.
+    async fn find_strays(&self, now: Timestamp) -> Result<(), EngineError> {
+        let mut after = None;
+        loop {
+            let page = self.store().notices(SPACE.to_owned(), after.take(), AT_ONCE).await?;
+            for notice in &page {
+                let Ok(mut schedule) =
+                    Stored::read(notice).and_then(|stored| stored.into_schedule(&notice.name))
+                else {
+                    continue;
+                };
+                if schedule.next.is_none() || schedule.last.is_none_or(|last| last <= now.after(ASTRAY)) {
+                    continue;
+                }
+                tracing::warn!(
+                    schedule = schedule.name,
+                    "its last tick lies ahead: the clock was wrong; it goes on from now"
+                );
+                schedule.last = None;
+                schedule.next = zone::next_after(&schedule.cron, &schedule.time_zone, now);
+                let change = schedule.change(Some(notice.version))?;
+                self.store().post(now, vec![change], Vec::new(), Vec::new()).await?;
+            }
+            match page.last() {
+                Some(last) if page.len() == AT_ONCE as usize => after = Some(last.name.clone()),
+                _ => return Ok(()),
+            }
+        }
+    }
+}
+
+/// What is done about a schedule now.
+struct Turn {
+    /// These become jobs.
+    ticks: Vec<Timestamp>,
+    /// So many do not; counted up to a bound.
+    skipped: u64,
+    next: Option<Timestamp>,
+}
+
+/// `due` is its next tick, and has come.
+fn turn(schedule: &Schedule, due: Timestamp, now: Timestamp) -> Turn {
+    let after = |at: Timestamp| zone::next_after(&schedule.cron, &schedule.time_zone, at);
+    let is_missed = |tick: Timestamp| now.since(tick) > ON_TIME;
+    let mut ticks: Vec<Timestamp> = std::iter::successors(Some(due), |at| after(*at))
+        .take_while(|tick| *tick <= now)
+        .take(MOST_TICKS)
+        .collect();
+    let skipped = match schedule.missed {
+        Missed::All => 0,
+        Missed::Skip | Missed::Once => {
+            let found = ticks.len();
+            if found == MOST_TICKS {
+                // There may be more than anybody wants to count; only the latest matter.
+                ticks = latest(schedule, due, now);
+            }
+            match schedule.missed {
+                // Those of the last minute are not missed.
+                Missed::Skip => ticks.retain(|tick| !is_missed(*tick)),
+                _ if is_missed(due) => drop(ticks.drain(..ticks.len().saturating_sub(1))),
+                _ => {}
+            }
+            found.saturating_sub(ticks.len()) as u64
+        }
+    };
+    let done = match (schedule.missed, ticks.last()) {
+        // What is left of them comes next.
+        (Missed::All, Some(last)) => *last,
+        _ => now.max(schedule.last.unwrap_or(now)),
+    };
+    Turn { next: after(done), ticks, skipped }
+}
+
+/// The ticks of the last minute, or else the one before that; from `due` on.
+fn latest(schedule: &Schedule, due: Timestamp, now: Timestamp) -> Vec<Timestamp> {
+    const HOUR: u64 = 3_600;
+    let after = |at: &Timestamp| zone::next_after(&schedule.cron, &schedule.time_zone, *at);
+    for seconds in [60, HOUR, 24 * HOUR, 32 * 24 * HOUR, 400 * 24 * HOUR] {
+        let from = now.before(Duration::from_secs(seconds)).max(due);
+        let found = std::iter::successors(Some(from), after).skip(1).take_while(|tick| *tick <= now);
+        if seconds == 60 {
+            let found: Vec<Timestamp> = found.collect();
+            if !found.is_empty() {
+                return found;
+            }
+        } else if let Some(last) = found.last() {
+            return vec![last];
+        }
+    }
+    vec![due]
+}
+
+fn missed_event(schedule: &Schedule, turn: &Turn, due: Timestamp) -> NewEvent {
+    NewEvent {
+        event_type: "schedule_missed".to_owned(),
+        source: "redrive".to_owned(),
+        data: json!({
+            "schedule": schedule.name,
+            "missed": schedule.missed.name(),
+            "from": due,
+            "skipped": turn.skipped,
+            "fired": turn.ticks.len(),
+        }),
+        importance: Some(3),
+        status: Some(EventStatus::Success),
+        ..NewEvent::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cron, Missed};
+    use super::*;
+    use redrive_store::NewJob;
+
+    fn schedule(cron: &str, missed: Missed) -> Schedule {
+        Schedule {
+            name: "tick".to_owned(),
+            cron: Cron::parse(cron).unwrap(),
+            zone: "UTC".to_owned(),
+            missed,
+            job: NewJob::new("report", "{}"),
+            paused_at: None,
+            created_at: Timestamp::default(),
+            next: None,
+            last: None,
+            fired: 0,
+            skipped: 0,
+            time_zone: zone::named("UTC").unwrap(),
+        }
+    }
+
+    fn check(cron: &str, missed: Missed, due: &str, now: &str, ticks: &[&str], skipped: u64, next: &str) {
+        let day = |time: &str| format!("2026-11-15T{time}Z").parse::<Timestamp>().unwrap();
+        let turn = turn(&schedule(cron, missed), day(due), day(now));
+        let expected: Vec<Timestamp> = ticks.iter().map(|tick| day(tick)).collect();
+        assert_eq!((turn.ticks, turn.skipped, turn.next), (expected, skipped, Some(day(next))), "{missed:?}");
+    }
+
+    /// Schedules: what nobody was there for is left, done once, or done each.
+    #[test]
+    fn missed_ticks_go_by_their_rule() {
+        let (due, now, next) = ("06:00:00", "06:17:30", "06:20:00");
+        check("*/5 * * * *", Missed::Skip, due, now, &[], 4, next);
+        check("*/5 * * * *", Missed::Once, due, now, &["06:15:00"], 3, next);
+        check(
+            "*/5 * * * *",
+            Missed::All,
+            due,
+            now,
+            &["06:00:00", "06:05:00", "06:10:00", "06:15:00"],
+            0,
+            next,
+        );
+        // One of them has come just now.
+        let now = "06:15:30";
+        check("*/5 * * * *", Missed::Skip, due, now, &["06:15:00"], 3, next);
+        check("*/5 * * * *", Missed::Once, due, now, &["06:15:00"], 3, next);
+        // Nothing is missed: each is its own job.
+        let three = ["06:00:00", "06:00:01", "06:00:02"];
+        for missed in Missed::ALL {
+            check("* * * * * *", missed, "06:00:00", "06:00:02.500", &three, 0, "06:00:03");
+        }
+    }
+
+    /// Schedules, rows 15 and 16: a year without anybody is bounded work, whatever the rule.
+    #[test]
+    fn a_year_of_missed_ticks_is_bounded() {
+        let (due, now) = ("2025-11-15T06:00:00Z".parse().unwrap(), "2026-11-15T06:00:30Z".parse().unwrap());
+        let once = turn(&schedule("* * * * *", Missed::Once), due, now);
+        assert_eq!(once.ticks, ["2026-11-15T06:00:00Z".parse().unwrap()]);
+        assert_eq!(once.skipped, 999);
+        let all = turn(&schedule("* * * * *", Missed::All), due, now);
+        assert_eq!((all.ticks.len(), all.next), (1_000, Some(due.after(Duration::from_mins(1_000)))));
+        let skip = turn(&schedule("* * * * * *", Missed::Skip), due, now);
+        assert_eq!((skip.ticks.len(), skip.next), (60, Some(now.after(Duration::from_secs(1)))));
+        let rare = turn(&schedule("* * 5 * * *", Missed::Once), due, now);
+        assert_eq!(rare.ticks, ["2026-11-15T05:59:59Z".parse().unwrap()]);
+    }
+}
