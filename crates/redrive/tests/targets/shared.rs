@@ -15,7 +15,8 @@ fn two_engines_on_one_postgresql_share_the_breaker() {
     run(async {
         let schema = shared.schema();
         let open = || async {
-            let options = PostgresOptions { create: true, schema: Some(schema.clone()), ..Default::default() };
+            let options =
+                PostgresOptions { create: true, schema: Some(schema.clone()), ..Default::default() };
             let store: Arc<dyn Store> = Arc::new(Postgres::open(shared.url(), options).await.unwrap());
             let settings = "[targets.\"host:a.example\"]\nof_at_least = 5\nopen_for = \"60s\"\nopen_for_at_most = \"60s\"\n";
             Engine::builder(store).config(&config(settings)).build().unwrap()
