@@ -19,6 +19,7 @@ mod review;
 mod serve;
 mod simulate;
 mod snapshot;
+mod targets;
 mod tasks;
 mod value;
 
@@ -53,6 +54,7 @@ pub(crate) use review::ReviewArgs;
 pub(crate) use serve::{LogChoice, ServeArgs};
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use snapshot::{SnapshotCommand, SnapshotCreateArgs, SnapshotRestoreArgs};
+pub(crate) use targets::{TargetLimitArgs, TargetsCommand};
 pub(crate) use tasks::{TaskCommand, TaskRunArgs};
 pub(crate) use value::{BadValue, JobRef, Since, job_ref};
 
@@ -215,6 +217,10 @@ pub(crate) enum StoredCommand {
     Queue {
         #[command(subcommand)]
         command: Option<QueueCommand>,
+    },
+    Targets {
+        #[command(subcommand)]
+        command: Option<TargetsCommand>,
     },
     Task {
         #[command(subcommand)]

@@ -13,6 +13,7 @@ mod policies;
 mod push;
 mod queues;
 mod redrives;
+mod targets;
 mod tasks;
 mod tokens;
 
@@ -42,6 +43,7 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(tokens::routes());
     routes.extend(policies::routes());
     routes.extend(redrives::routes());
+    routes.extend(targets::routes());
     routes.extend(tasks::routes());
     routes
 }

@@ -102,6 +102,7 @@ impl Engine {
         self.groups_and_types(&mut text).await?;
         self.recovery(&mut text).await?;
         self.queues_and_runs(&mut text).await?;
+        self.expose_targets(&mut text).await?;
         if let Some(keys) = KeyUse::of(&Sums::of(&counts), self.store().key_standing().await?) {
             keys.expose(&mut text);
         }
