@@ -15,6 +15,7 @@ mod policy_flags;
 mod proxy;
 mod redrive;
 mod review;
+mod schedule;
 mod serve;
 mod simulate;
 mod snapshot;
@@ -48,11 +49,12 @@ pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use proxy::ProxyArgs;
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use review::ReviewArgs;
+pub(crate) use schedule::{ScheduleAddArgs, ScheduleArg, ScheduleCommand};
 pub(crate) use serve::{LogChoice, ServeArgs};
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use snapshot::{SnapshotCommand, SnapshotCreateArgs, SnapshotRestoreArgs};
 pub(crate) use tasks::{TaskCommand, TaskRunArgs};
-pub(crate) use value::{BadValue, JobRef, Since, job_ref};
+pub(crate) use value::{BadValue, Header, JobRef, Since, job_ref};
 
 /// The most delays that `policy delays` computes.
 pub(crate) const MAX_COUNT: u64 = 10_000;
@@ -236,6 +238,10 @@ pub(crate) enum StoredCommand {
     },
     Proxy(ProxyArgs),
     Serve(ServeArgs),
+    Schedule {
+        #[command(subcommand)]
+        command: Option<ScheduleCommand>,
+    },
     Outbox {
         #[command(subcommand)]
         command: Option<OutboxCommand>,

@@ -49,6 +49,7 @@ mod retry_candidates;
 mod review;
 mod run;
 mod run_key;
+mod schedule;
 mod serve;
 mod signals;
 mod snapshot;
@@ -213,6 +214,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         StoredCommand::Idempotency { list, command } => idempotency::run(list, command, stage),
         StoredCommand::Outbox { command } => outbox::run(command, stage),
         StoredCommand::Proxy(args) => proxy::run(&args, stage),
+        StoredCommand::Schedule { command } => schedule::run(command, stage),
         StoredCommand::Serve(args) => serve::run(&args, stage),
     }
 }

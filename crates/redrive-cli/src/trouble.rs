@@ -4,6 +4,7 @@ mod desk;
 mod filter;
 mod outbox;
 mod proxy;
+mod schedule;
 mod serve;
 mod snapshot;
 mod task;
@@ -23,6 +24,7 @@ use crate::pointer::point;
 pub(crate) use desk::DeskTrouble;
 pub(crate) use outbox::OutboxTrouble;
 pub(crate) use proxy::ProxyTrouble;
+pub(crate) use schedule::ScheduleTrouble;
 pub(crate) use serve::ServeTrouble;
 pub(crate) use task::{TaskTrouble, placed};
 
@@ -130,6 +132,8 @@ pub(crate) enum Trouble {
     NoSnapshotPlace,
     /// The trouble of those who send later.
     Outbox(OutboxTrouble),
+    /// The trouble of those who want work done by the clock.
+    Schedule(ScheduleTrouble),
 }
 
 impl From<EngineError> for Trouble {
@@ -138,6 +142,7 @@ impl From<EngineError> for Trouble {
             EngineError::Store(error) => error.into(),
             EngineError::UnknownPolicy { name, known } => Trouble::UnknownPolicy { written: name, known },
             EngineError::BadRecoveryRule { rule, why } => Trouble::RecoveryRule { rule, why },
+            EngineError::Schedule(problem) => Trouble::Schedule(ScheduleTrouble::Problem(problem)),
             EngineError::Io(error) => Trouble::Input(error),
             other => Trouble::Engine(other),
         }
@@ -181,6 +186,7 @@ impl Trouble {
             Trouble::Serve(trouble) => trouble.exit(),
             Trouble::Snapshot(error) => snapshot::exit(error),
             Trouble::Outbox(trouble) => trouble.exit(),
+            Trouble::Schedule(trouble) => trouble.exit(),
             Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
                 Exit::Usage
             }
@@ -254,6 +260,9 @@ impl Trouble {
             // What has a secret in it is not shown again.
             Trouble::Filter(bad) if !bad.text.trim().is_empty() && secret::blanked(&bad.text) == bad.text => {
                 Some(point(&bad.text, bad.error.span.clone(), columns))
+            }
+            Trouble::Schedule(trouble) => {
+                trouble.place().map(|(written, place)| point(written, place, columns))
             }
             _ => None,
         }
@@ -349,6 +358,7 @@ impl Trouble {
             Trouble::Serve(trouble) => trouble.message(lang),
             Trouble::Snapshot(error) => snapshot::messages(error, lang).join("; "),
             Trouble::Outbox(trouble) => trouble.message(lang),
+            Trouble::Schedule(trouble) => trouble.message(lang),
             Trouble::NoSnapshotPlace => say(lang, "trouble.snapshot.no-place"),
         }
     }
@@ -411,6 +421,7 @@ impl Trouble {
             Trouble::Review(_) => None,
             Trouble::Desk(trouble) => trouble.hint(lang),
             Trouble::Outbox(trouble) => trouble.hint(lang),
+            Trouble::Schedule(trouble) => trouble.hint(lang),
             Trouble::Task(trouble) => Some(trouble.hint(lang)),
             Trouble::Proxy(trouble) => Some(trouble.hint(lang)),
             Trouble::Serve(trouble) => Some(trouble.hint(lang)),

@@ -43,6 +43,7 @@ pub(crate) mod restored;
 pub(crate) mod review;
 pub(crate) mod rotated;
 mod sample;
+pub(crate) mod schedule;
 pub(crate) mod simulation;
 pub(crate) mod snapshot;
 pub(crate) mod status;

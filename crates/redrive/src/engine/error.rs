@@ -70,6 +70,10 @@ pub enum EngineError {
         #[source]
         why: RuleProblem,
     },
+    /// Alerts that cannot be had.
+    #[cfg(feature = "alerts")]
+    #[error(transparent)]
+    Alert(#[from] super::AlertProblem),
     /// A schedule that cannot be had.
     #[cfg(feature = "schedules")]
     #[error(transparent)]
