@@ -20,6 +20,7 @@ import hashlib
 import hmac
 import http.client
 import json
+import logging
 import queue as queues
 import random
 import signal
@@ -34,6 +35,8 @@ import uuid
 
 __all__ = ["Client", "Worker", "Job", "Problem", "Unreachable", "Retry", "Snooze", "Dead", "BadSignature",
            "verify_webhook"]
+
+log = logging.getLogger("redrive")
 
 PASSING = {429, 502, 503, 504}
 FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0
@@ -97,13 +100,12 @@ class Client:
         The key is made once and kept over our own retries, so that the job is added once. Give one that means this very thing
         (an order's number) to be safe over restarts of your own program, too.
         """
-        job = _job(kind, payload, queue, more)
+        job = {"kind": kind, "payload": payload, **({"queue": queue} if queue else {}), **more}
         return self.request("POST", "/v1/jobs", job, key=key or str(uuid.uuid4()))["id"]
 
     def enqueue_many(self, jobs, key=None):
-        """Adds jobs, all of them or none; each is a dict with `kind`, `payload` and what else the API knows. Answers their ids."""
-        jobs = [_job(**{"payload": None, "queue": None, "more": {}, **_split(job)}) for job in jobs]
-        added = self.request("POST", "/v1/jobs/batch", {"jobs": jobs}, key=key or str(uuid.uuid4()))
+        """Adds jobs, all of them or none; each is a dict of `kind`, `payload` and more as above. Answers with their ids."""
+        added = self.request("POST", "/v1/jobs", {"jobs": list(jobs)}, key=key or str(uuid.uuid4()))
         return [one["id"] for one in added["items"]]
 
     def job(self, job_id):
@@ -114,7 +116,7 @@ class Client:
 
     def dead_letters(self, where=None, limit=100):
         """Every dead letter that the filter means, page after page."""
-        asked = {"limit": limit, **({"filter": where} if where else {})}
+        asked = {"limit": limit, **({"where": where} if where else {})}
         while True:
             page = self.request("GET", "/v1/dead-letters?" + urllib.parse.urlencode(asked))
             yield from page["items"]
@@ -122,18 +124,20 @@ class Client:
                 return
             asked["cursor"] = page["next"]
 
-    def redrive(self, letter_id, why, key=None):
-        """Puts a dead letter back, with a fresh budget."""
-        path = f"/v1/dead-letters/{urllib.parse.quote(str(letter_id), safe='')}/redrive"
-        return self.request("POST", path, {"why": why}, key=key or str(uuid.uuid4()))
+    def redrive(self, ids=None, where=None, why=None, key=None, **more):
+        """Begins to put dead letters back, by their ids or by a filter; answers with the run. `more`: canary, rate, limit, …"""
+        chosen = {"ids": list(ids)} if ids is not None else {"where": where}
+        body = {**chosen, **({"why": why} if why else {}), **more}
+        return self.request("POST", "/v1/redrives", body, key=key or str(uuid.uuid4()))
 
     # Leases
 
-    def lease(self, queue, max=1, lease=30.0, wait=0.0, kinds=None):
+    def lease(self, queue, max=1, lease=30.0, wait=0.0, kinds=None, tries=None):
         """Takes at most `max` jobs for `lease` seconds, waiting up to `wait` seconds for the first one."""
         body = {"max": max, "lease_ms": _ms(lease), "wait_ms": _ms(wait), **({"kinds": list(kinds)} if kinds else {})}
         path = f"/v1/queues/{urllib.parse.quote(queue, safe='')}/lease"
-        return [Job(item) for item in self.request("POST", path, body, timeout=self._timeout + wait)["items"]]
+        told = self.request("POST", path, body, timeout=self._timeout + wait, tries=tries)
+        return [Job(item) for item in told["items"]]
 
     def settle(self, ends):
         """Ends attempts; answers what became of each."""
@@ -246,8 +250,8 @@ class Worker:
     """Leases jobs of a queue, hands each to the handler of its kind, keeps the leases, and settles what ended.
 
     handlers: a dict from kind to function, each called with a Job; or one function for every kind. With `batch`, a handler gets a
-    list of at most that many jobs of its kind and answers with nothing (all are done) or with a dict from job id to the exception that it
-    failed with.
+    list of at most that many jobs of its kind, and answers with nothing (all are done) or with a dict from job id to the exception
+    that it failed with.
     """
 
     def __init__(self, client, queue, handlers, concurrency=8, batch=None, lease=30.0, wait=20.0, grace=30.0):
@@ -285,7 +289,7 @@ class Worker:
 
     def _poll(self):
         kinds = list(self._handlers) if isinstance(self._handlers, dict) else None
-        most = self._slots * (self._batch or 1)
+        most, trouble = self._slots * (self._batch or 1), 0
         while not self._stopping.is_set():
             with self._lock:
                 room = most - len(self._held)
@@ -296,10 +300,13 @@ class Worker:
                 self._polling = self._client.connection()[1]
                 if self._stopping.is_set():
                     return
-                jobs = self._client.lease(self._queue, min(room, 1000), self._lease, self._wait, kinds)
-            except (Problem, Unreachable):
-                if self._stopping.wait(random.uniform(0, 2.0)):
-                    return
+                jobs, trouble = self._client.lease(self._queue, min(room, 1000), self._lease, self._wait, kinds, tries=1), 0
+            except (Problem, Unreachable) as error:
+                trouble += 1
+                if not self._stopping.is_set():
+                    log.warning("asking for work failed: %s", error)
+                asked = getattr(error, "retry_after", None)
+                self._stopping.wait(random.uniform(0, min(LONGEST_WAIT, FIRST_WAIT * 2 ** trouble)) if asked is None else asked)
                 continue
             finally:
                 self._polling = None
@@ -307,8 +314,8 @@ class Worker:
                 self._held.update((job.lease, job) for job in jobs)
             for some in self._gathered(jobs):
                 self._work.put(some)
-            if not jobs and self._wait == 0:
-                self._stopping.wait(0.05)
+            if not jobs:
+                self._stopping.wait(0.05)  # a server that leaves answers at once, with nothing
 
     def _gathered(self, jobs):
         if not self._batch:
@@ -369,13 +376,15 @@ class Worker:
             return
         try:
             # An end that was written down, and whose answer was lost, is answered as stale: it counts all the same.
-            self._client.settle([end for _, end in ends])
-        except Problem as problem:
-            if problem.status == 413 and len(ends) > 1:
+            for (job, _), answer in zip(ends, self._client.settle([end for _, end in ends])):
+                if answer["status"] == "refused":
+                    log.error("the end of %s was refused: %s", job.id, answer["problem"]["detail"])
+        except (Problem, Unreachable) as error:
+            if getattr(error, "status", None) == 413 and len(ends) > 1:
                 self._send(ends[:len(ends) // 2])
                 self._send(ends[len(ends) // 2:])
-        except Unreachable:
-            pass  # the leases lapse, and the jobs come again
+                return
+            log.error("%d jobs could not be settled; their leases lapse, and they come again: %s", len(ends), error)
 
     def _beat(self):
         while not self._over.wait(self._lease / 3):
@@ -385,7 +394,8 @@ class Worker:
                 some = jobs[at:at + 500]
                 try:
                     answers = self._client.extend([job.lease for job in some])
-                except (Problem, Unreachable):
+                except (Problem, Unreachable) as error:
+                    log.warning("a heartbeat failed: %s", error)
                     continue
                 for job, answer in zip(some, answers):
                     if answer["status"] in ("cancel_requested", "lost", "refused"):
@@ -465,15 +475,6 @@ def verify_webhook(secrets, headers, body, tolerance=300, now=None):
     if not good:
         raise BadSignature("no signature fits")
     return msg_id
-
-
-def _job(kind, payload, queue, more):
-    return {"kind": kind, "payload": payload, **({"queue": queue} if queue else {}), **more}
-
-
-def _split(job):
-    known = {name: job[name] for name in ("kind", "payload", "queue") if name in job}
-    return {**known, "more": {name: value for name, value in job.items() if name not in known}}
 
 
 def _ms(seconds):

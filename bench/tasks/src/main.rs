@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use redrive::engine::{CommandExecutor, Context, Engine, Shutdown, TASK_QUEUE, TaskRequest};
 use redrive_policy::graph::Graph;
-use redrive_store::TaskState;
+use redrive_store::{Origin, TaskState};
 use tokio::sync::Notify;
 
 use shape::Shape;
@@ -79,7 +79,7 @@ async fn row(shape: Shape, subtasks: u32, parallel: u32) {
     let dependencies: usize = plan.subtasks.iter().map(|subtask| subtask.depends_on.len()).sum();
     Graph::of(&plan).expect("no circle");
     let began = Instant::now();
-    let request = TaskRequest { plan, place: None, base: folder.path().to_owned(), umask: None };
+    let request = TaskRequest { plan, place: None, base: folder.path().to_owned(), umask: None, origin: Origin::Local };
     let id = engine.start_task(request).await.expect("a task");
     let started = began.elapsed();
     let changed = Arc::new(Notify::new());
@@ -142,7 +142,7 @@ async fn beside(shape: Shape, subtasks: u32, parallel: u32) {
         .run(&shutdown);
     let watching = async {
         let began = Instant::now();
-        let request = TaskRequest { plan, place: None, base: folder.path().to_owned(), umask: None };
+        let request = TaskRequest { plan, place: None, base: folder.path().to_owned(), umask: None, origin: Origin::Local };
         let id = engine.start_task(request).await.expect("a task");
         // Asking for the whole task would cost as much as it does.
         while engine.store().open_tasks(1).await.expect("tasks").contains(&id) {

@@ -2,6 +2,7 @@
 //!
 //! No text for people stands here: `help.rs` walks the finished tree and puts it in by key.
 
+mod doctor;
 mod escalation;
 mod filter;
 mod id;
@@ -30,6 +31,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use redrive_policy::{Cause, Lang};
 
+pub(crate) use doctor::{DoctorArgs, HealthArgs};
 pub(crate) use escalation::{EscalationsArgs, EscalationsCommand, Place as EscalationPlace, SubjectArg};
 pub(crate) use filter::BadFilter;
 pub(crate) use filter::{events as events_where, letters as letters_where};
@@ -242,6 +244,8 @@ pub(crate) enum StoredCommand {
         #[command(subcommand)]
         command: Option<ScheduleCommand>,
     },
+    Doctor(DoctorArgs),
+    Health(HealthArgs),
     Outbox {
         #[command(subcommand)]
         command: Option<OutboxCommand>,
@@ -348,6 +352,8 @@ pub(crate) struct DemoArgs {
     pub(crate) lasts: Duration,
     #[arg(long, value_name = "N", value_parser = value::seed, default_value = "7")]
     pub(crate) seed: u64,
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
 }
 
 /// The tree of all commands with its texts in that language.

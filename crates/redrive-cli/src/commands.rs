@@ -16,6 +16,7 @@ mod dlq_edit;
 mod dlq_export;
 mod dlq_groups;
 mod dlq_import;
+mod doctor;
 mod enqueue;
 mod escalated;
 mod escalations;
@@ -24,6 +25,7 @@ mod explain;
 mod export;
 mod failed;
 mod files;
+mod health;
 mod idempotency;
 mod ids;
 mod import;
@@ -37,6 +39,7 @@ mod policy_explain;
 mod policy_list;
 mod policy_show;
 mod policy_simulate;
+mod probe;
 mod prometheus;
 mod proxy;
 mod purge;
@@ -62,7 +65,6 @@ mod told;
 mod trace;
 mod work;
 
-pub(crate) use dlq_edit::readable;
 use redrive_policy::PolicyWarning;
 
 use crate::args::{
@@ -216,6 +218,10 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         StoredCommand::Proxy(args) => proxy::run(&args, stage),
         StoredCommand::Schedule { command } => schedule::run(command, stage),
         StoredCommand::Serve(args) => serve::run(&args, stage),
+        StoredCommand::Health(args) => health::run(&args, stage),
+        StoredCommand::Doctor(args) => {
+            doctor::run(&args, stage).and_then(|(view, exit)| shown(&view, exit, stage))
+        }
     }
 }
 

@@ -5,7 +5,6 @@
 
 mod args;
 mod commands;
-mod diff;
 mod escape;
 mod exit;
 mod help;

@@ -18,6 +18,7 @@ pub(crate) mod decision;
 pub(crate) mod delays;
 pub(crate) mod detail;
 pub(crate) mod discarded;
+pub(crate) mod doctor;
 pub(crate) mod edited;
 pub(crate) mod enqueued;
 pub(crate) mod escalation;

@@ -18,7 +18,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use admit::{Admission, Ask, admit};
-pub use observe::{CallResult, Health, hold, observe, reset};
+pub use observe::{CallResult, Health, deposit, hold, observe, reset};
 pub use rate::{BadRate, Rate};
 pub use state::{Holder, Phase, Standing, TargetState};
 pub use why::ParkedWhy;

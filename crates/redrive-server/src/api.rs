@@ -1,8 +1,20 @@
 //! The API: a file for each noun, which holds its routes, the shapes that it takes and answers, and its handlers.
 
+mod dead_letters;
+mod escalations;
+mod events;
+mod groups;
 mod health;
+mod idempotency;
 mod jobs;
 mod leases;
+mod metrics;
+mod policies;
+mod push;
+mod queues;
+mod redrives;
+mod tasks;
+mod tokens;
 
 use axum::Router;
 use redrive_idempotency::IdempotencyLayer;
@@ -16,9 +28,21 @@ use crate::route::Route;
 /// Every route.
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = Vec::new();
+    routes.extend(events::routes());
+    routes.extend(dead_letters::routes());
+    routes.extend(escalations::routes());
+    routes.extend(groups::routes());
     routes.extend(health::routes());
+    routes.extend(idempotency::routes());
     routes.extend(jobs::routes());
     routes.extend(leases::routes());
+    routes.extend(push::routes());
+    routes.extend(metrics::routes());
+    routes.extend(queues::routes());
+    routes.extend(tokens::routes());
+    routes.extend(policies::routes());
+    routes.extend(redrives::routes());
+    routes.extend(tasks::routes());
     routes
 }
 

@@ -4,10 +4,13 @@ use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
 };
+use http::{Method, StatusCode};
 use tower::ServiceExt;
 
+use crate::caller::Caller;
 use crate::problem::worded;
 use crate::request_id::{RequestId, X_REQUEST_ID};
 use crate::{Server, api, front};
@@ -39,20 +42,47 @@ impl App {
         request.extensions_mut().insert(id.clone());
         let answer = match front::admit(&self.server, &mut request).await {
             Ok(caller) => {
+                let asked = Asked::of(&caller, &request);
                 request.extensions_mut().insert(caller);
                 match self.router.oneshot(request).await {
-                    Ok(answer) => answer,
+                    Ok(answer) => asked.told(&self.server, answer),
                     Err(never) => match never {},
                 }
             }
             Err(problem) => problem.into_response(),
         };
         let mut answer = worded(answer, lang, Some(id.as_str()));
+        let unauthorized = answer.status() == StatusCode::UNAUTHORIZED;
         let headers = answer.headers_mut();
+        if unauthorized {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"redrive\""));
+        }
         for (name, value) in ALWAYS {
             headers.entry(name).or_insert(value);
         }
         headers.insert(X_REQUEST_ID, id.0);
+        answer
+    }
+}
+
+/// What was asked, and by whom: kept for the case that it is refused.
+struct Asked {
+    who: String,
+    method: Method,
+    path: String,
+}
+
+impl Asked {
+    fn of(caller: &Caller, request: &Request) -> Asked {
+        let (who, method) = (caller.who.clone(), request.method().clone());
+        Asked { who, method, path: request.uri().path().to_owned() }
+    }
+
+    /// The answer; that somebody was refused is written down.
+    fn told(self, server: &Server, answer: Response) -> Response {
+        if answer.status() == StatusCode::FORBIDDEN {
+            front::refused(server, &self.who, self.method.as_str(), &self.path, None);
+        }
         answer
     }
 }

@@ -2,43 +2,11 @@
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
+use redrive::engine::queue_fits;
 
 use crate::problem::{Code, Problem};
 
-/// What a token allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scope {
-    /// Looking at everything but payloads.
-    Read,
-    /// Looking at payloads and outputs.
-    ReadPayload,
-    /// Enqueuing.
-    Produce,
-    /// Leasing and settling.
-    Work,
-    /// Redriving, editing, pausing, discarding.
-    Operate,
-    /// Tokens and settings.
-    Admin,
-}
-
-impl Scope {
-    /// Every scope.
-    pub const ALL: [Scope; 6] =
-        [Scope::Read, Scope::ReadPayload, Scope::Produce, Scope::Work, Scope::Operate, Scope::Admin];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Scope::Read => "read",
-            Scope::ReadPayload => "read:payload",
-            Scope::Produce => "produce",
-            Scope::Work => "work",
-            Scope::Operate => "operate",
-            Scope::Admin => "admin",
-        }
-    }
-}
+pub use redrive::engine::Scope;
 
 /// Who asks. It stands in the extensions of every request that passed the front.
 #[derive(Debug, Clone)]
@@ -59,6 +27,11 @@ impl Caller {
         Caller { who: "local".to_owned(), scopes: Scope::ALL.to_vec(), queues: Vec::new(), why: None }
     }
 
+    /// Somebody who asks for what everybody may know.
+    pub(crate) fn nobody() -> Caller {
+        Caller { who: "nobody".to_owned(), scopes: Vec::new(), queues: Vec::new(), why: None }
+    }
+
     /// Whether it has this scope.
     pub fn may(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope)
@@ -66,17 +39,7 @@ impl Caller {
 
     /// Whether it may touch this queue.
     pub fn reaches(&self, queue: &str) -> bool {
-        self.queues.is_empty() || self.queues.iter().any(|pattern| fits(pattern, queue))
-    }
-}
-
-/// Whether a text fits a pattern in which `*` stands for any characters, also none.
-fn fits(pattern: &str, text: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == text,
-        Some((start, rest)) => text.strip_prefix(start).is_some_and(|left| {
-            left.char_indices().map(|(at, _)| at).chain([left.len()]).any(|at| fits(rest, &left[at..]))
-        }),
+        self.queues.is_empty() || self.queues.iter().any(|pattern| queue_fits(pattern, queue))
     }
 }
 

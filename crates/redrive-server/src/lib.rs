@@ -7,6 +7,7 @@
 mod act;
 mod api;
 mod app;
+mod bind;
 mod body;
 mod caller;
 mod fault;
@@ -18,6 +19,7 @@ mod openapi;
 mod path;
 mod problem;
 mod query;
+mod reach;
 mod remote;
 mod request_id;
 mod route;
@@ -26,11 +28,13 @@ pub mod shape;
 
 use std::sync::{Arc, OnceLock};
 
-use redrive::engine::{Engine, Shutdown};
+use redrive::engine::{Engine, EngineError, PushClients, PushEndpoint, Shutdown, TokenKeeper};
 use redrive_store::WorkerId;
 use tokio::net::TcpListener;
 
+pub use bind::BindRefused;
 pub use caller::{Caller, Scope};
+pub use listen::{Drained, Tls, TlsTrouble};
 pub use problem::{Code, Problem, Told};
 pub use settings::ServerSettings;
 
@@ -44,6 +48,8 @@ struct Inner {
     shutdown: Shutdown,
     presence: OnceLock<WorkerId>,
     remote: remote::Door,
+    crowd: listen::Crowd,
+    front: front::Front,
 }
 
 impl Server {
@@ -55,12 +61,26 @@ impl Server {
             shutdown: Shutdown::new(),
             presence: OnceLock::new(),
             remote: remote::Door::default(),
+            crowd: listen::Crowd::default(),
+            front: front::Front::new(TokenKeeper::new(engine)),
         }))
     }
 
     /// Answers on this listener until `shutdown` asks it to end: then nothing new is taken, and what runs is finished.
-    pub async fn serve(&self, listener: TcpListener) -> std::io::Result<()> {
-        listen::serve(self, listener).await
+    pub async fn serve(&self, listener: TcpListener) -> std::io::Result<Drained> {
+        listen::serve(self, listener, None).await
+    }
+
+    /// The same over TLS.
+    pub async fn serve_tls(&self, listener: TcpListener, tls: &Tls) -> std::io::Result<Drained> {
+        listen::serve(self, listener, Some(tls)).await
+    }
+
+    /// Pushes to the endpoints on the board and to these of the configuration, until the shutdown.
+    pub async fn push(&self, local: Vec<PushEndpoint>) -> Result<(), EngineError> {
+        let clients = PushClients::new(self.settings().guard.clone())?;
+        self.engine().run_pushes(local, clients, self.shutdown()).await;
+        Ok(())
     }
 
     /// By which it is asked to end.
@@ -87,6 +107,14 @@ impl Server {
 
     pub(crate) fn engine(&self) -> &Engine {
         &self.0.engine
+    }
+
+    pub(crate) fn crowd(&self) -> &listen::Crowd {
+        &self.0.crowd
+    }
+
+    pub(crate) fn front(&self) -> &front::Front {
+        &self.0.front
     }
 
     pub(crate) fn settings(&self) -> &ServerSettings {

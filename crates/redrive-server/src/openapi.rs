@@ -134,7 +134,7 @@ fn operation(route: &Route, read: &mut SchemaGenerator, written: &mut SchemaGene
     if let Some(body) = route.body {
         told["requestBody"] = json!({
             "required": body.required,
-            "content": { "application/json": { "schema": (body.schema)(read) } },
+            "content": { body.media: { "schema": (body.schema)(read) } },
         });
     }
     match route.need {
@@ -161,6 +161,9 @@ fn parameters(route: &Route, read: &mut SchemaGenerator) -> Vec<Value> {
         if let Some(members) = schema.as_object_mut() {
             let about = members.remove("description");
             // A parameter is left out rather than null.
+            if let Some(Value::Array(names)) = members.get_mut("enum") {
+                names.retain(|name| !name.is_null());
+            }
             if let Some(Value::Array(types)) = members.get_mut("type") {
                 types.retain(|kind| kind != "null");
                 if let [only] = &types[..] {

@@ -36,7 +36,11 @@ pub(crate) struct Takes {
     pub(crate) schema: SchemaOf,
     /// Otherwise there may be none.
     pub(crate) required: bool,
+    pub(crate) media: &'static str,
 }
+
+/// The media type of bodies, unless a route says otherwise.
+const JSON: &str = "application/json";
 
 /// A route of the API.
 pub(crate) struct Route {
@@ -150,13 +154,22 @@ impl Route {
 
     /// It takes a body of this shape.
     pub(crate) fn takes<T: JsonSchema>(mut self) -> Route {
-        self.body = Some(Takes { schema: |generator| generator.subschema_for::<T>(), required: true });
+        self.body =
+            Some(Takes { schema: |generator| generator.subschema_for::<T>(), required: true, media: JSON });
+        self
+    }
+
+    /// It takes a body of text, of this media type.
+    pub(crate) fn takes_text(mut self, media: &'static str) -> Route {
+        self.body =
+            Some(Takes { schema: |generator| generator.subschema_for::<String>(), required: true, media });
         self
     }
 
     /// It may be given a body of this shape.
     pub(crate) fn may_take<T: JsonSchema>(mut self) -> Route {
-        self.body = Some(Takes { schema: |generator| generator.subschema_for::<T>(), required: false });
+        self.body =
+            Some(Takes { schema: |generator| generator.subschema_for::<T>(), required: false, media: JSON });
         self
     }
 
@@ -175,7 +188,7 @@ impl Route {
     /// It answers with this status and JSON of this shape.
     pub(crate) fn answers<T: JsonSchema>(mut self, status: u16, about: &'static str) -> Route {
         let schema: SchemaOf = |generator| generator.subschema_for::<T>();
-        self.answers.push(Answers { status, about, media: "application/json", schema: Some(schema) });
+        self.answers.push(Answers { status, about, media: JSON, schema: Some(schema) });
         self
     }
 

@@ -2,6 +2,15 @@
 //!
 //! `#[schemars(with = "shape::Time")] at: Timestamp`
 
+pub mod escalation;
+pub mod group;
+pub mod letter;
+pub mod name;
+pub mod policy;
+pub mod redrive;
+pub mod simulation;
+pub mod task;
+
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

@@ -1,5 +1,9 @@
 //! Jobs: what is enqueued, and what is known of one at any time.
 
+// Without a back end nobody looks through them.
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+pub(crate) mod list;
+
 use std::time::Duration;
 
 use serde::Serialize;
@@ -9,6 +13,7 @@ use crate::dead_letter::DeadLetter;
 use crate::error::{Refusal, StoreError, Trouble};
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::time::Timestamp;
+use list::{JobPage, JobQuery};
 
 /// The queue of a job that names none.
 pub const DEFAULT_QUEUE: &str = "default";
@@ -96,18 +101,17 @@ impl NewJob {
         if !PRIORITIES.contains(&self.priority) {
             return refuse(Refusal::BadPriority(self.priority));
         }
-        let optional = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         for (what, name) in [
-            ("queue", self.queue().to_owned()),
-            ("kind", self.kind.clone()),
-            ("source", self.source().to_owned()),
-            ("unique key", optional(&self.unique_key)),
-            ("caller id", optional(&self.caller_id)),
-            ("policy", optional(&self.policy)),
-            ("idempotency key", optional(&self.idempotency_key)),
-            ("target", optional(&self.target)),
+            ("queue", Some(self.queue())),
+            ("kind", Some(&*self.kind)),
+            ("source", Some(self.source())),
+            ("unique key", self.unique_key.as_deref()),
+            ("caller id", self.caller_id.as_deref()),
+            ("policy", self.policy.as_deref()),
+            ("idempotency key", self.idempotency_key.as_deref()),
+            ("target", self.target.as_deref()),
         ] {
-            if !is_name(&name) {
+            if let Some(name) = name.filter(|name| !is_name(name)) {
                 return refuse(Refusal::BadName { what, name: name.chars().take(80).collect() });
             }
         }
@@ -236,6 +240,11 @@ pub trait Jobs: Send + Sync {
 
     /// Everything about a job; nothing when there is no such job.
     fn job(&self, id: JobId) -> Answer<'_, Option<JobRecord>>;
+
+    /// The living jobs that are wanted, the newest first, without their payloads. A call looks at no more than
+    /// [`JOBS_LOOKED_AT`](crate::JOBS_LOOKED_AT) jobs (those of a caller's id, those that are leased or those that are dead, where that is
+    /// asked for; otherwise any), and says where to go on.
+    fn list_jobs(&self, now: Timestamp, query: JobQuery) -> Answer<'_, JobPage>;
 
     /// Makes a waiting job due at once, with a `manual_retry` event.
     fn run_now(&self, now: Timestamp, id: JobId) -> Answer<'_, RunNow>;

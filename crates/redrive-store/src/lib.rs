@@ -62,6 +62,7 @@ pub use idempotency::{
     Claimed, Finish, Idempotency, KeyClaim, KeyCounts, KeyHold, KeyQuery, KeyRecord, KeyState, KeysSwept,
     MAX_HEADER_BYTES, MAX_RESPONSE_BYTES, Meeting, Standing, StoredResponse,
 };
+pub use job::list::{JOBS_LOOKED_AT, JobHead, JobPage, JobQuery, JobStateName};
 pub use job::{
     DEFAULT_QUEUE, Enqueued, Job, JobRecord, JobState, Jobs, MAX_BATCH, MAX_NAME_BYTES, MAX_PAYLOAD_BYTES,
     NewJob, Origin, PRIORITIES, RunNow,

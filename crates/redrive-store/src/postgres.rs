@@ -24,6 +24,7 @@ mod housekeeping;
 mod idempotency;
 mod insist;
 mod job;
+mod job_list;
 mod key_look;
 mod key_rows;
 mod key_take;

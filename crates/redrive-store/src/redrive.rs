@@ -65,7 +65,9 @@ pub enum RunState {
 }
 
 impl RunState {
-    const ALL: [RunState; 4] = [RunState::Running, RunState::Done, RunState::Cancelled, RunState::Stopped];
+    /// Every state.
+    pub const ALL: [RunState; 4] =
+        [RunState::Running, RunState::Done, RunState::Cancelled, RunState::Stopped];
 
     /// Its name in JSON.
     pub const fn name(self) -> &'static str {

@@ -119,17 +119,13 @@ impl Ending {
     }
 }
 
-/// What is known of a job that was parked, and kept for its next attempt.
+/// What a job was parked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parked {
     /// The target: `host:api.example.com`, `queue:mail`, `key:tenant-7`.
     pub target: String,
     /// Why.
     pub why: ParkedWhy,
-    /// What had been waited before the attempt that was not made.
-    pub last_delay: Option<Duration>,
-    /// What that attempt would have been told.
-    pub hint: Option<String>,
 }
 
 /// What a command or a call said, bounded and redacted.

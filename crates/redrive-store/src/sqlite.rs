@@ -17,6 +17,7 @@ mod event;
 mod heads;
 mod idempotency;
 mod job;
+mod job_list;
 mod lease;
 mod letter_group;
 mod letter_import;
@@ -27,6 +28,7 @@ mod moved;
 mod open;
 mod operation;
 mod outbox;
+mod parked;
 mod queue;
 mod reader;
 mod redrive;
@@ -57,6 +59,7 @@ use crate::dead_letter::{
 use crate::error::{StoreError, Trouble};
 use crate::event::{Aside, Event, EventFilter, EventId, Events, ImportedEvent, NewEvent, Scrap};
 use crate::id::{EventSeq, JobId, WorkerId};
+use crate::job::list::{JobPage, JobQuery};
 use crate::job::{Enqueued, JobRecord, Jobs, MAX_BATCH, NewJob, RunNow, few_enough, fits, validate};
 use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
 use crate::row;
@@ -290,6 +293,10 @@ impl Jobs for Sqlite {
 
     fn job(&self, id: JobId) -> Answer<'_, Option<JobRecord>> {
         Box::pin(self.readers.read(move |batch| job::job(batch, id)))
+    }
+
+    fn list_jobs(&self, now: Timestamp, query: JobQuery) -> Answer<'_, JobPage> {
+        Box::pin(self.readers.read(move |batch| job_list::list(batch, now, &query)))
     }
 
     fn run_now(&self, now: Timestamp, id: JobId) -> Answer<'_, RunNow> {

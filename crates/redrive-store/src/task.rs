@@ -77,7 +77,8 @@ pub enum TaskState {
 }
 
 impl TaskState {
-    const ALL: [TaskState; 5] = [
+    /// Every state.
+    pub const ALL: [TaskState; 5] = [
         TaskState::Running,
         TaskState::Succeeded,
         TaskState::Partial,

@@ -26,12 +26,15 @@ mod handler;
 #[cfg(feature = "http-call")]
 mod http_call;
 mod inline;
+mod key_report;
 mod maintenance;
 mod metrics;
 mod overrides;
 mod policies;
 #[cfg(all(feature = "snapshot", feature = "exec"))]
 mod protect;
+#[cfg(feature = "push")]
+mod push;
 mod redrive;
 #[cfg(feature = "remote")]
 mod remote;
@@ -43,8 +46,13 @@ mod secret;
 mod settle;
 mod shutdown;
 mod simulate;
+mod status;
+mod story;
+mod target;
 #[cfg(feature = "tasks")]
 mod task;
+#[cfg(feature = "tokens")]
+mod token;
 mod trace;
 mod worker;
 
@@ -78,18 +86,21 @@ pub use builder::{EngineBuilder, Retention};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use context::Context;
 pub use dead_letter::{BadLine, Discard, JobSettings, LetterLine, LettersImported, Work};
+#[cfg(all(feature = "exec", feature = "http-call"))]
+pub use dead_letter::{BadPayload, check_payload};
 pub use enqueue::JobBuilder;
 pub use error::{EngineError, RuleProblem};
 pub use escalation::{Escalated, EscalationId, EscalationItem, EscalationPage, EscalationPlace};
 pub use events::{Emit, EmitWithRetry, ImportOptions, Imported};
 #[cfg(feature = "exec")]
-pub use exec::CommandExecutor;
+pub use exec::{CommandExecutor, NotListed, may_run};
 pub use executor::{Executor, Running};
 pub use explain::{AttemptStory, Explanation};
 pub use handler::Reply;
 #[cfg(feature = "http-call")]
 pub use http_call::HttpExecutor;
 pub use inline::InlineRetry;
+pub use key_report::{KeyReport, key_id};
 pub use maintenance::Maintained;
 pub use maintenance::recover::check_recovery_rule;
 pub use metrics::{
@@ -99,6 +110,8 @@ pub use metrics::{
 pub use overrides::{overrides_from_json, overrides_to_json};
 #[cfg(all(feature = "snapshot", feature = "exec"))]
 pub use protect::FileNews;
+#[cfg(feature = "push")]
+pub use push::{BadEndpoint, BadSecret, MOST_ENDPOINTS, PushClients, PushEndpoint, PushSecret};
 pub use redrive::{
     Canary, EndedWhy, MOST_IDS, RedrivePlan, RedrivePreview, RedriveRequest, RedriveRun, RetryNow, Tally,
     Turn, Which, Would, parse_rate, step_size,
@@ -114,8 +127,16 @@ pub use schedule::{
 pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
+pub use status::{GroupCount, GroupReport, LaneReport, QueueReport, StatusReport};
+pub use story::{JobStory, StoryAttempt, job_state};
+pub use target::{ParkedJob, TargetLimits, TargetView, host_target};
 #[cfg(feature = "tasks")]
-pub use task::{Driver, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan, subtask_id};
+pub use task::{
+    Driver, Standing, SubtaskLine, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan,
+    subtask_id,
+};
+#[cfg(feature = "tokens")]
+pub use token::{NewToken, Scope, Shown, Token, TokenKeeper, TokenProblem, TokenText, queue_fits};
 pub use trace::{TraceEntry, TraceEvent, latest as latest_iteration};
 pub use worker::{Worker, WorkerBuilder, WorkerReport};
 
@@ -158,6 +179,7 @@ struct Shared {
     telling: escalation::Telling,
     lang: Lang,
     seed: Option<AtomicU64>,
+    targets: target::Targets,
     retention: Retention,
     /// By which dead letters are put back by themselves.
     recovery_rules: Vec<maintenance::recover::Rule>,
@@ -218,11 +240,20 @@ impl Engine {
         self.reload_alerts(&config.alerts, &config.server.listen);
         let classifier = Arc::new(config.classifier());
         *self.0.classifier.write().unwrap_or_else(PoisonError::into_inner) = classifier;
+        self.0.targets.reload(config.targets.clone());
     }
 
     /// The policy of that name; an error that lists the known ones when there is none.
     pub fn policy(&self, name: &str) -> Result<Policy, EngineError> {
         self.policies().named(Some(name)).map(|named| named.policy.clone())
+    }
+
+    /// Every policy that a job can name, in the order of their names, with whether it is one of the user's own.
+    pub fn all_policies(&self) -> Vec<(Policy, bool)> {
+        let is_own = |policy: &Policy| {
+            Policy::preset(&policy.name).is_none_or(|preset| preset.version() != policy.version())
+        };
+        self.policies().all().map(|policy| (policy.clone(), is_own(policy))).collect()
     }
 
     /// The policy of whoever names none.

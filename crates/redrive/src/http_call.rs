@@ -7,6 +7,7 @@
 //! Every attempt carries the same `Idempotency-Key` (R-I8), and by its other headers the far side can tell the
 //! attempts apart and turn away one whose lease is over.
 
+mod guard;
 mod spec;
 
 use std::time::Duration;
@@ -16,6 +17,9 @@ use redrive_policy::{Cause, Report, TEXT_BOUND, Verdict};
 use reqwest::{Client, ClientBuilder, Request, Response, Url, redirect};
 use tokio::time::{Instant, timeout, timeout_at};
 
+#[cfg(feature = "push")]
+pub(crate) use guard::evidence as refusal;
+pub use guard::{Guard, GuardedCalls, Inside, Looked, Lookup, Refused, inside as inside_of_network};
 pub use spec::{BadCall, HttpSpec};
 
 use crate::bounded::{OUTPUT_BOUND, both_ends};
@@ -138,26 +142,29 @@ fn unsendable(message: String) -> Evidence {
 }
 
 /// The line failed. Its error would repeat the address with everything in it.
-fn not_answered(error: reqwest::Error) -> Evidence {
+pub(crate) fn not_answered(error: reqwest::Error) -> Evidence {
+    if let Some(refused) = guard::refusal_in(&error) {
+        return guard::evidence(&refused);
+    }
     Evidence::of(&error.without_url())
 }
 
-fn out_of_time(limit: Duration, elapsed: Duration) -> Evidence {
+pub(crate) fn out_of_time(limit: Duration, elapsed: Duration) -> Evidence {
     let message = format!("no answer within {}", redrive_policy::human_duration(limit));
     let report = Report::text(message).with_code("ETIMEDOUT");
     Evidence { details: Some(time_details(limit, elapsed)), ..Evidence::from_report("Timeout", &report) }
 }
 
 /// As much of an answer as is needed.
-struct Answer {
-    status: StatusCode,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
     headers: HeaderMap,
-    body: String,
-    is_whole: bool,
+    pub(crate) body: String,
+    pub(crate) is_whole: bool,
 }
 
 /// Listens to an answer for as long as it is worth it. A body that breaks off changes nothing about the status.
-async fn heard(mut answer: Response, until: Instant) -> Answer {
+pub(crate) async fn heard(mut answer: Response, until: Instant) -> Answer {
     let mut body = Vec::new();
     let mut is_whole = false;
     while body.len() < BODY_BOUND
@@ -174,7 +181,7 @@ async fn heard(mut answer: Response, until: Instant) -> Answer {
 }
 
 impl Answer {
-    fn outcome(&self, asked: &Url) -> Outcome {
+    pub(crate) fn outcome(&self, asked: &Url) -> Outcome {
         if self.status.is_success() {
             return Outcome::Succeeded;
         }

@@ -62,6 +62,8 @@ mod layer;
 mod outcome;
 #[cfg(any(feature = "exec", feature = "http-call", feature = "schedules"))]
 mod packed;
+#[cfg(feature = "engine")]
+pub mod payload;
 mod record;
 mod retry;
 #[cfg(feature = "exec")]
@@ -89,7 +91,10 @@ pub use exec::{
 pub use fail::{Fail, fail};
 pub use hooks::{Hooks, OnFailure, OnRetry, OnRetryAnswer, When};
 #[cfg(feature = "http-call")]
-pub use http_call::{BadCall, DEFAULT_CALL_TIMEOUT, HttpSpec, call_http, http_client};
+pub use http_call::{
+    BadCall, DEFAULT_CALL_TIMEOUT, Guard, GuardedCalls, HttpSpec, Inside, Looked, Lookup, Refused, call_http,
+    http_client, inside_of_network,
+};
 pub use into_failure::{AnyError, By, IntoFailure, Reporter, Typed};
 #[cfg(feature = "tower")]
 pub use layer::{Exchange, HttpRequests, Requests, RetryFuture, RetryLayer, RetryService};

@@ -1,202 +1,376 @@
-//! `demo`: a short, honest show. A seeded upstream fails with real error texts; every failure really passes
-//! classify → decide, and the waits are those of the policy, only played faster so that the show fits its time.
+//! `demo`: the real thing in small. A server, a worker and a store of their own, orders that are HTTP calls to a flaky upstream
+//! on this machine, and a script that changes the upstream's mood. Everything that is told is read from the store's events.
 
+mod screen;
 mod script;
-mod world;
+mod story;
+mod upstream;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use redrive_policy::{Lang, human_duration};
+use redrive::HttpSpec;
+use redrive::engine::{Act, Canary, Engine, EngineError, HttpExecutor, RedriveRequest, Which, WorkerReport};
+use redrive_policy::{Config, Format, Lang};
+use redrive_server::{Server, ServerSettings};
+use redrive_store::{EventFilter, EventSeq, NewJob, Order, Sqlite, SqliteOptions, Store};
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+use tokio::time::{MissedTickBehavior, interval};
 
+use super::enqueue::HTTP;
+use super::signals::Signals;
 use crate::args::DemoArgs;
-use crate::escape::{beginning, pad};
-use crate::render::{self, json};
 use crate::settings::Form;
-use crate::text::{say, text};
+use crate::text::text;
 use crate::trouble::Trouble;
-use crate::view::{Align, Block, Span, Table, Tone};
+use crate::view::{Block, Span, Tone};
 use crate::{Exit, Stage};
-use script::{Ending, Event, Happened};
+use screen::{Screen, Standing};
+use script::{ACTS, Pace, configuration, order};
+use story::Story;
+use upstream::Upstream;
 
 /// What is left for starting up and the summary.
 const MARGIN: Duration = Duration::from_millis(400);
-/// How soon a Ctrl-C is noticed.
-const NAP: Duration = Duration::from_millis(25);
+/// How often the script is looked at.
+const BEAT: Duration = Duration::from_millis(50);
+/// How many beats are told together.
+const TOLD_EVERY: u32 = 8;
+/// The most events that are read at once.
+const PAGE: u32 = 1_000;
+/// The queue of the orders.
+const QUEUE: &str = "orders";
+/// How many calls are made at a time.
+const CONCURRENCY: usize = 8;
+/// How long what runs may take at the end.
+const GRACE: Duration = Duration::from_millis(500);
 
 pub(super) fn run(args: &DemoArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
-    let started = Instant::now();
-    let config = stage.settings.config()?;
-    let policy = stage.settings.policy(&config, None)?;
-    let works = world::works(args.seed);
-    let events = script::play_out(&works, &config.classifier(), &policy, args.seed, stage.settings.lang);
-    let whole = events.last().map_or(Duration::ZERO, |event| event.at);
-    // Faster than life when time is short; never slower.
-    let speed = whole.as_secs_f64() / args.lasts.saturating_sub(MARGIN).as_secs_f64().max(0.001);
-    let speed = speed.max(1.0);
+    let folder = Folder::make(args.keep.as_deref(), stage)?;
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("redrive")
+        .enable_all()
+        .build()
+        .map_err(Trouble::NoRuntime)?;
+    let played = runtime.block_on(play(args, &folder, stage));
+    // What hangs on in the upstream is nobody's loss.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    let exit = played?;
+    next_steps(&folder, stage)?;
+    Ok(exit)
+}
 
-    let interrupted = Arc::new(AtomicBool::new(false));
-    // Where no handler can be set, Ctrl-C ends the process as it ends any other; nothing is left behind.
-    let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&interrupted));
+/// Where the show's store is.
+struct Folder {
+    path: PathBuf,
+    keep: bool,
+}
 
-    introduce(&policy.name, works.len(), speed, stage)?;
-    let mut shown = 0;
-    for event in &events {
-        let due = started + event.at.div_f64(speed);
-        while let Some(left) = due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-            if interrupted.load(Ordering::Relaxed) {
-                break;
+impl Folder {
+    fn make(keep: Option<&Path>, stage: &Stage<'_>) -> Result<Folder, Trouble> {
+        let path = match keep {
+            Some(path) => stage.cwd.join(path),
+            None => {
+                let name =
+                    format!("redrive-demo-{}-{:08x}", std::process::id(), stage.entropy() & 0xffff_ffff);
+                std::env::temp_dir().join(name)
             }
-            thread::sleep(left.min(NAP));
+        };
+        let unwritable = |source| Trouble::Unwritable { path: path.clone(), source };
+        if path.join("redrive.db").exists() {
+            return Err(Trouble::Exists { path: path.join("redrive.db") });
         }
-        if interrupted.load(Ordering::Relaxed) {
-            break;
-        }
-        tell(event, &works, speed, stage)?;
-        shown += 1;
+        std::fs::create_dir_all(&path).map_err(unwritable)?;
+        Ok(Folder { path, keep: keep.is_some() })
     }
-    sum_up(&events[..shown], &works, started.elapsed(), stage)?;
-    Ok(if shown < events.len() { Exit::Interrupted } else { Exit::Done })
+
+    fn store(&self) -> PathBuf {
+        self.path.join("redrive.db")
+    }
+
+    fn config(&self) -> PathBuf {
+        self.path.join("redrive.toml")
+    }
 }
 
-/// The name of a piece of work.
-fn name(work: &world::Work, lang: Lang) -> String {
-    say(lang, &format!("demo.work.{}", work.id))
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.keep {
+            // It is in the folder for temporary things: what cannot be taken away goes with the rest there.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
 }
 
-fn introduce(policy: &str, works: usize, speed: f64, stage: &mut Stage<'_>) -> Result<(), Trouble> {
-    let lang = stage.settings.lang;
-    if stage.settings.form == Form::Json {
-        return Ok(());
-    }
-    let mut blocks = vec![Block::Heading(text(lang, "demo.title", &[("n", &works), ("policy", &policy)]))];
-    let pace = if speed > 1.05 {
-        text(lang, "demo.faster", &[("speed", &format!("{speed:.1}"))])
-    } else {
-        say(lang, "demo.real-time")
+async fn play(args: &DemoArgs, folder: &Folder, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+    let mut signals = Signals::listen().map_err(Trouble::NoRuntime)?;
+    let pace = Pace::of(args.lasts.saturating_sub(MARGIN));
+    let timeout = pace.played(Duration::from_millis(600));
+    let upstream = Upstream::start(timeout * 2).await.map_err(Trouble::NoRuntime)?;
+    let written = configuration(upstream.at, &folder.store(), pace);
+    std::fs::write(folder.config(), &written)
+        .map_err(|source| Trouble::Unwritable { path: folder.config(), source })?;
+    let config = Config::parse(&written, Format::Toml, "redrive.toml").map_err(Trouble::BrokenConfig)?;
+    let store: Arc<dyn Store> =
+        Arc::new(Sqlite::open(&folder.store(), SqliteOptions { create: true, ..SqliteOptions::default() })?);
+    let engine = Engine::builder(Arc::clone(&store))
+        .config(&config)
+        .default_policy("demo")
+        .lang(stage.settings.lang)
+        .seed(args.seed)
+        .build()?;
+    let server = Server::new(&engine, ServerSettings::default());
+    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(Trouble::NoRuntime)?;
+    let url = format!("http://{}", listener.local_addr().map_err(Trouble::NoRuntime)?);
+    let worker = engine
+        .worker()
+        .label("demo")
+        .concurrency(CONCURRENCY)
+        .grace(GRACE)
+        .executor(HTTP, Arc::new(HttpExecutor::new()?))
+        .register()
+        .await?;
+    server.present_as(worker.id());
+    let serving = tokio::spawn({
+        let server = server.clone();
+        async move { server.serve(listener).await.map(drop) }
+    });
+    let mut screen = Screen::new(stage);
+    introduce(&mut screen, &upstream, &url, folder, stage)?;
+    let mut show = Show {
+        engine: &engine,
+        upstream: &upstream,
+        lang: stage.settings.lang,
+        pace,
+        lasts: args.lasts.saturating_sub(MARGIN),
+        timeout,
+        began: Instant::now(),
+        story: Story::default(),
+        screen,
+        seen: EventSeq::default(),
+        orders: 0,
+        played: Vec::new(),
     };
-    blocks.push(Block::Text(vec![Span::new(pace, Tone::Dim)]));
-    blocks.push(Block::Gap);
-    write(&blocks, stage)
+    let shutdown = server.shutdown().clone();
+    let mut working = std::pin::pin!(worker.run(&shutdown));
+    let interrupted = show.go_on(&mut signals, working.as_mut(), stage).await?;
+    shutdown.signal();
+    working.await?;
+    // The listener ends with the worker; what a client still wants is told by the closed connection.
+    let _ = serving.await;
+    show.hear().await?;
+    show.tell(stage)?;
+    let Show { mut screen, story, played, .. } = show;
+    screen.summary(&story, &played, stage)?;
+    store.close().await?;
+    Ok(if interrupted { Exit::Interrupted } else { Exit::Done })
 }
 
-/// Says what happened, as it happens.
-fn tell(event: &Event, works: &[world::Work], speed: f64, stage: &mut Stage<'_>) -> Result<(), Trouble> {
-    let lang = stage.settings.lang;
-    let work = &works[event.work];
-    if stage.settings.form == Form::Json {
-        let line = event.as_json(work.id);
-        json::write(&line, stage.stdout, false).map_err(|error| Trouble::Output(error.into()))?;
-        stage.stdout.write_all(b"\n").and_then(|()| stage.stdout.flush()).map_err(Trouble::Output)?;
-        return Ok(());
-    }
-    let rich = stage.settings.form == Form::Rich;
-    let mark = |fancy: &str, ascii: &str| if rich { fancy.to_owned() } else { ascii.to_owned() };
-    let time = format!("{:>6.1}s ", event.at.as_secs_f64());
-    let widest = works.iter().map(|work| crate::escape::width(&name(work, lang))).max().unwrap_or(0);
-    let who = format!("{} #{}  ", pad(&name(work, lang), widest), event.attempt);
-    let indent = " ".repeat(9);
-    let mut blocks = Vec::new();
-    match &event.happened {
-        Happened::Succeeded => blocks.push(Block::Text(vec![
-            Span::new(time, Tone::Dim),
-            Span::new(mark("✓ ", "ok "), Tone::Good),
-            Span::new(who, Tone::Strong),
-            Span::new(say(lang, "demo.succeeded"), Tone::Good),
-        ])),
-        Happened::Failed { said, found, record } => {
-            let room = stage.settings.width.saturating_sub(widest + 20).max(20);
-            blocks.push(Block::Text(vec![
-                Span::new(time, Tone::Dim),
-                Span::new(mark("✗ ", "x  "), Tone::Bad),
-                Span::new(who, Tone::Strong),
-                Span::plain(beginning(&crate::escape::escape(said), room)),
-            ]));
-            blocks.push(Block::Text(vec![
-                Span::plain(indent.clone()),
-                Span::new(found.failure.cause.name(), Tone::Strong),
-                Span::new(format!(" ({}): ", found.failure.rule), Tone::Dim),
-                Span::plain(found.reason(lang).to_owned()),
-            ]));
-            let next = if let Some(delay) = record.delay_ms.map(Duration::from_millis) {
-                let here = Duration::from_millis(redrive_policy::round_to_millis(delay.div_f64(speed)));
-                let key = if speed > 1.05 { "demo.retry-faster" } else { "demo.retry" };
-                let next =
-                    text(lang, key, &[("delay", &human_duration(delay)), ("here", &human_duration(here))]);
-                Span::new(format!("{}{next}", mark("↻ ", "-> ")), Tone::Warn)
-            } else {
-                let reason = record.escalate_reason.clone().unwrap_or_default();
-                let next = text(lang, "demo.set-aside", &[("reason", &reason)]);
-                Span::new(format!("{}{next}", mark("■ ", "!! ")), Tone::Bad)
-            };
-            blocks.push(Block::Text(vec![Span::plain(indent), next]));
-        }
-    }
-    write(&blocks, stage)
-}
-
-/// What became of each piece of work.
-fn sum_up(
-    events: &[Event],
-    works: &[world::Work],
-    took: Duration,
+fn introduce(
+    screen: &mut Screen,
+    upstream: &Upstream,
+    url: &str,
+    folder: &Folder,
     stage: &mut Stage<'_>,
 ) -> Result<(), Trouble> {
     let lang = stage.settings.lang;
-    if stage.settings.form == Form::Json {
-        return Ok(());
-    }
-    let endings: Vec<Ending> = (0..works.len()).map(|work| Ending::of(work, events)).collect();
-    let rows = endings.iter().zip(works).map(|(ending, work)| {
-        let (key, tone) = match (ending.succeeded, ending.set_aside) {
-            (true, _) => ("demo.outcome.succeeded", Tone::Good),
-            (false, true) => ("demo.outcome.set-aside", Tone::Bad),
-            (false, false) => ("demo.outcome.cut-short", Tone::Dim),
-        };
-        vec![
-            Span::plain(name(work, lang)),
-            Span::plain(ending.attempts.to_string()),
-            Span::plain(ending.cause.map_or("-", redrive_policy::Cause::name)),
-            Span::plain(human_duration(ending.waited)),
-            Span::new(say(lang, key), tone),
-        ]
-    });
-    let columns = [
-        ("work-name", Align::Left),
-        ("attempts", Align::Right),
-        ("last-cause", Align::Left),
-        ("waited", Align::Right),
-        ("outcome-heading", Align::Left),
-    ];
-    let table = Table {
-        columns: columns.map(|(key, align)| (say(lang, &format!("demo.{key}")), align)).to_vec(),
-        rows: rows.collect(),
-    };
-    let succeeded = endings.iter().filter(|ending| ending.succeeded).count();
-    let set_aside = endings.iter().filter(|ending| ending.set_aside).count();
-    let summary = text(
-        lang,
-        "demo.summary",
+    let at = upstream.at;
+    screen.data(
+        &serde_json::json!({ "kind": "begin", "server": url, "upstream": format!("http://{at}"), "config": folder.config() }),
+        stage,
+    )?;
+    let config = folder.config().display().to_string();
+    let values: [(&str, &dyn std::fmt::Display); 3] = [("url", &url), ("upstream", &at), ("config", &config)];
+    let dim = |key: &str| Block::Text(vec![Span::new(text(lang, key, &values), Tone::Dim)]);
+    screen.write(
         &[
-            ("succeeded", &succeeded),
-            ("set_aside", &set_aside),
-            ("seconds", &format!("{:.1}", took.as_secs_f64())),
-        ],
-    );
-    write(
-        &[
-            Block::Gap,
-            Block::Table(table),
-            Block::Text(vec![Span::plain(summary)]),
-            Block::Text(vec![Span::new(say(lang, "demo.next"), Tone::Dim)]),
+            Block::Heading(text(lang, "demo.title", &values)),
+            dim("demo.cast"),
+            dim("demo.look"),
+            dim("demo.meddle"),
         ],
         stage,
     )
 }
 
-fn write(blocks: &[Block], stage: &mut Stage<'_>) -> Result<(), Trouble> {
-    let page = render::page(blocks, stage);
+/// The show as it goes on.
+struct Show<'a> {
+    engine: &'a Engine,
+    upstream: &'a Upstream,
+    lang: Lang,
+    pace: Pace,
+    lasts: Duration,
+    /// How long the upstream may take.
+    timeout: Duration,
+    began: Instant,
+    story: Story,
+    screen: Screen,
+    /// The last event that was heard.
+    seen: EventSeq,
+    /// How many orders came so far.
+    orders: u64,
+    /// The acts that were begun, counted through all rounds.
+    played: Vec<usize>,
+}
+
+impl Show<'_> {
+    /// Plays until it is over; answers whether somebody wanted that before its time.
+    async fn go_on<W>(
+        &mut self,
+        signals: &mut Signals,
+        mut working: std::pin::Pin<&mut W>,
+        stage: &mut Stage<'_>,
+    ) -> Result<bool, Trouble>
+    where
+        W: Future<Output = Result<WorkerReport, EngineError>>,
+    {
+        let mut beat = interval(BEAT);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut beats = 0_u32;
+        loop {
+            tokio::select! {
+                biased;
+                _ = signals.next() => return Ok(true),
+                ended = working.as_mut() => {
+                    ended?;
+                    return Ok(true);
+                }
+                _ = beat.tick() => {}
+            }
+            let at = self.began.elapsed();
+            if at >= self.lasts {
+                return Ok(false);
+            }
+            self.script(at, stage).await?;
+            self.traffic(at).await?;
+            self.hear().await?;
+            beats += 1;
+            if beats % TOLD_EVERY == 0 || self.screen.is_live() && beats % 2 == 0 {
+                let lines_too = beats % TOLD_EVERY == 0;
+                self.show(lines_too, stage)?;
+            }
+        }
+    }
+
+    /// Begins the next act when it is time.
+    async fn script(&mut self, at: Duration, stage: &mut Stage<'_>) -> Result<(), Trouble> {
+        let number = self.pace.act(at);
+        if self.played.last() == Some(&number) {
+            return Ok(());
+        }
+        self.tell(stage)?;
+        self.played.push(number);
+        self.story.begin_act();
+        let act = &ACTS[number % ACTS.len()];
+        self.upstream.set(act.mood);
+        self.screen.act(at, number, stage)?;
+        if act.redrives {
+            self.redrive().await?;
+        }
+        Ok(())
+    }
+
+    /// Puts back what died of the lost key, as a person would: in steps that are judged.
+    async fn redrive(&self) -> Result<(), Trouble> {
+        let request = RedriveRequest {
+            canary: Some(Canary::default()),
+            wanted_by: "demo".to_owned(),
+            ..RedriveRequest::new(Which::Where("cause=auth_error".to_owned()))
+        };
+        if self.engine.preview_redrive(&request).await?.count > 0 {
+            let act = Act {
+                who: "demo".to_owned(),
+                act: "redrive.begin".to_owned(),
+                target: "cause=auth_error".to_owned(),
+                why: Some("the API key is renewed".to_owned()),
+            };
+            self.engine.record_act(act).await?;
+            self.engine.start_redrive(request).await?;
+        }
+        Ok(())
+    }
+
+    /// The orders that have come by now.
+    async fn traffic(&mut self, at: Duration) -> Result<(), Trouble> {
+        let due = self.pace.orders(at);
+        let jobs: Vec<NewJob> = (self.orders..due).map(|number| self.job(number)).collect();
+        self.orders = due.max(self.orders);
+        if !jobs.is_empty() {
+            self.engine.store().enqueue(self.engine.now(), jobs).await?;
+        }
+        Ok(())
+    }
+
+    fn job(&self, number: u64) -> NewJob {
+        let spec = HttpSpec {
+            headers: vec![("content-type".into(), "application/json".into())],
+            body: Some(order(number).into_bytes()),
+            ..HttpSpec::new("POST", format!("http://{}/orders", self.upstream.at))
+        };
+        NewJob {
+            queue: QUEUE.to_owned(),
+            caller_id: Some(format!("order-{number}")),
+            source: format!("order {number}"),
+            timeout: Some(self.timeout),
+            ..NewJob::new(HTTP, spec.to_payload())
+        }
+    }
+
+    /// Takes in what has happened since the last time.
+    async fn hear(&mut self) -> Result<(), Trouble> {
+        let store = self.engine.store();
+        let last = store.wait_for_events(self.seen, Duration::ZERO).await?;
+        while self.seen < last {
+            let before = Some(EventSeq(last.0.saturating_add(1)));
+            let filter = EventFilter {
+                order: Order::OldestFirst,
+                after: Some(self.seen),
+                before,
+                ..EventFilter::default()
+            };
+            let events = store.events(filter, PAGE).await?;
+            let at = self.began.elapsed();
+            for event in &events {
+                self.story.hear(event, at, self.lang);
+            }
+            let full = u32::try_from(events.len()).is_ok_and(|len| len >= PAGE);
+            self.seen = events.last().filter(|_| full).map_or(last, |event| event.seq);
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, stage: &mut Stage<'_>) -> Result<(), Trouble> {
+        self.show(true, stage)
+    }
+
+    /// Shows how it stands, and the lines since the last time if it is time for them.
+    fn show(&mut self, lines_too: bool, stage: &mut Stage<'_>) -> Result<(), Trouble> {
+        let lines = if lines_too { self.story.lines() } else { Vec::new() };
+        let standing = Standing {
+            at: self.began.elapsed().min(self.lasts),
+            lasts: self.lasts,
+            mood: self.upstream.mood(),
+            by_hand: self.upstream.is_by_hand(),
+            now: self.story.now(),
+        };
+        self.screen.tell(&lines, &standing, stage)
+    }
+}
+
+/// What to type next.
+fn next_steps(folder: &Folder, stage: &mut Stage<'_>) -> Result<(), Trouble> {
+    if stage.settings.form == Form::Json {
+        return Ok(());
+    }
+    let lang = stage.settings.lang;
+    let config = folder.config().display().to_string();
+    let key = if folder.keep { "demo.next-kept" } else { "demo.next" };
+    let page = crate::render::page(
+        &[Block::Text(vec![Span::new(text(lang, key, &[("config", &config)]), Tone::Dim)])],
+        stage,
+    );
     stage.stdout.write_all(page.as_bytes()).and_then(|()| stage.stdout.flush()).map_err(Trouble::Output)
 }

@@ -16,8 +16,6 @@ use crate::{Exit, Stage, render};
 
 /// How many are shown before.
 const SHOWN: u32 = 5;
-/// How many are looked at for these in one go.
-const LOOKED_AT: u32 = 20_000;
 
 /// Nothing: the person did not confirm it.
 type Ended = Option<(DiscardedView, Exit)>;
@@ -104,7 +102,7 @@ pub(super) fn purge(args: &DlqPurgeArgs, stage: &mut Stage<'_>) -> Result<Ended,
 fn go(wish: Wish<'_>, opened: &Opened, engine: &Engine, stage: &mut Stage<'_>) -> Result<Ended, Trouble> {
     let lang = stage.settings.lang;
     let matching = opened.wait(opened.store.count_letters(wish.which.clone()))?;
-    let sample = sample(&wish.which, opened)?;
+    let sample = opened.runtime.block_on(engine.sample_letters(wish.which.clone(), SHOWN))?;
     let some_missing = !wish.not_found.is_empty();
     let view = DiscardedView::would(matching, sample, wish.not_found, opened.now);
     let exit = if some_missing { Exit::Partly } else { Exit::Done };
@@ -140,17 +138,4 @@ fn go(wish: Wish<'_>, opened: &Opened, engine: &Engine, stage: &mut Stage<'_>) -
     let gone = gone?;
     opened.wait(opened.store.close())?;
     Ok(Some((view.done(gone), exit)))
-}
-
-/// The oldest of them.
-fn sample(which: &LetterFilter, opened: &Opened) -> Result<Vec<redrive_store::LetterHead>, Trouble> {
-    let mut looking = LetterFilter { oldest_first: true, ..which.clone() };
-    loop {
-        let page = opened.wait(opened.store.letter_heads(looking.clone(), SHOWN, LOOKED_AT))?;
-        match page.next {
-            // A test that few pass is asked until some have.
-            Some(next) if page.heads.is_empty() => looking.after = Some(next),
-            _ => return Ok(page.heads),
-        }
-    }
 }

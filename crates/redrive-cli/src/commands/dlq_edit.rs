@@ -3,30 +3,24 @@
 //! What a person typed is never lost: whatever goes wrong after the editor, the file is kept and named. The diff shows
 //! the lines that changed and no others, and goes to the person alone: no event and no log has it.
 
-mod document;
 mod editor;
-mod path;
 
 use std::io::Read;
 
-use redrive::engine::Engine;
-use redrive::{CommandSpec, HttpSpec};
+use redrive::engine::{Engine, check_payload};
+use redrive::payload::{self, Document, PathTrouble, changes, parse_path, readable};
 use redrive_store::{DeadLetter, Edited, JobState, MAX_PAYLOAD_BYTES, Redriven};
 
-use super::enqueue::{EXEC, HTTP};
 use super::opened::{self, Opened};
 use super::{ask, cancelled, shown};
 use crate::args::{EditArgs, JobRef};
-use crate::diff::changes;
 use crate::settings::Form;
 use crate::text::{say, text};
 use crate::trouble::{DeskTrouble, Trouble};
 use crate::view::Page;
 use crate::view::edited::{DiffView, EditedView, RedriveAfter, VersionsView};
 use crate::{Exit, Stage, render};
-use document::Document;
 use editor::Scratch;
-use path::PathTrouble;
 
 pub(super) fn run(args: &EditArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     // Before anything is typed: whoever cannot be asked must have said yes.
@@ -109,18 +103,18 @@ fn by_flags(args: &EditArgs, letter: &DeadLetter, stage: &mut Stage<'_>) -> Resu
         .and_then(|text| Document::parse(text).ok())
         .ok_or_else(|| Trouble::Desk(DeskTrouble::NotJsonToSet { id: letter.id.to_string() }))?;
     for one in &args.set {
-        let steps = path::parse(&one.path).map_err(|trouble| bad_path(&one.path, &[], trouble))?;
+        let steps = parse_path(&one.path).map_err(|trouble| bad_path(&one.path, &[], trouble))?;
         let set = document.set(&steps, Document::of_value(&one.value));
         set.map_err(|trouble| bad_path(&one.path, &steps, trouble))?;
     }
     for written in &args.unset {
-        let steps = path::parse(written).map_err(|trouble| bad_path(written, &[], trouble))?;
+        let steps = parse_path(written).map_err(|trouble| bad_path(written, &[], trouble))?;
         document.unset(&steps).map_err(|trouble| bad_path(written, &steps, trouble))?;
     }
     Ok(Some(document.compact().into_bytes()))
 }
 
-fn bad_path(written: &str, steps: &[path::Step], trouble: PathTrouble) -> Trouble {
+fn bad_path(written: &str, steps: &[payload::Step], trouble: PathTrouble) -> Trouble {
     let (key, step) = match trouble {
         PathTrouble::Syntax => ("syntax", 0),
         PathTrouble::NoObject { step } => ("no-object", step),
@@ -131,8 +125,8 @@ fn bad_path(written: &str, steps: &[path::Step], trouble: PathTrouble) -> Troubl
     // An object or a list is missed where the path stood before the step.
     let place = match trouble {
         PathTrouble::NoObject { step } | PathTrouble::NoList { step } if step == 0 => "payload".to_owned(),
-        PathTrouble::NoObject { step } | PathTrouble::NoList { step } => path::up_to(steps, step - 1),
-        _ => path::up_to(steps, step),
+        PathTrouble::NoObject { step } | PathTrouble::NoList { step } => payload::up_to(steps, step - 1),
+        _ => payload::up_to(steps, step),
     };
     let len = if let PathTrouble::NoIndex { len, .. } = trouble { len } else { 0 };
     Trouble::Desk(DeskTrouble::BadPath { path: written.to_owned(), key, place, len })
@@ -206,12 +200,10 @@ fn check(payload: &[u8], kind: &str) -> Result<(), Trouble> {
     if payload.len() > MAX_PAYLOAD_BYTES {
         return Err(Trouble::TooLarge { most: MAX_PAYLOAD_BYTES });
     }
-    let bad = |why: String| Err(Trouble::Desk(DeskTrouble::BadForKind { kind: kind.to_owned(), why }));
-    match kind {
-        EXEC => CommandSpec::from_payload(payload).map(drop).or_else(|error| bad(error.to_string())),
-        HTTP => HttpSpec::from_payload(payload).map(drop).or_else(|error| bad(error.to_string())),
-        _ => Ok(()),
-    }
+    check_payload(kind, payload).map_err(|error| {
+        let (kind, why) = (kind.to_owned(), error.to_string());
+        Trouble::Desk(DeskTrouble::BadForKind { kind, why })
+    })
 }
 
 /// Shows what changes, asks, writes it, and puts the letter back if that was asked for.
@@ -273,14 +265,6 @@ fn unchanged(letter: &DeadLetter, stage: &mut Stage<'_>) -> Result<Exit, Trouble
     let note = say(stage.settings.lang, "edited.unchanged");
     stage.talk.note(&note);
     Ok(Exit::Done)
-}
-
-/// A payload as lines: JSON indented, text as it is, other bytes only by their number.
-pub(crate) fn readable(payload: &[u8]) -> String {
-    match std::str::from_utf8(payload) {
-        Ok(text) => Document::parse(text).map_or_else(|_| text.to_owned(), |document| document.pretty()),
-        Err(_) => format!("({} bytes that are no text)\n", payload.len()),
-    }
 }
 
 /// Who edits, as far as the environment says.

@@ -1,6 +1,6 @@
 //! `dlq groups`, `dlq show --group`, and what a person says of groups: `dlq ack`, `dlq resolve`, `dlq reopen`.
 
-use redrive_store::{GroupQuery, GroupState, LetterFilter, Timestamp};
+use redrive_store::{GroupState, LetterFilter, Timestamp};
 
 use super::opened;
 use crate::Stage;
@@ -24,22 +24,8 @@ pub(super) fn list(args: &GroupsArgs, stage: &mut Stage<'_>) -> Result<GroupsVie
     let Some(opened) = opened::if_there(stage)? else {
         return Ok(GroupsView::new(Vec::new(), false, now));
     };
-    let groups = |states: Vec<GroupState>, limit: u32| {
-        let query = GroupQuery { states, cause: args.cause, prefix: None };
-        opened.wait(opened.store.groups(query, limit))
-    };
-    // One more than is shown tells whether there are more. What is resolved stands last, however many letters it has.
-    let wanted = |state: &GroupState| args.state.is_empty() || args.state.contains(state);
-    let unresolved: Vec<GroupState> =
-        GroupState::ALL.into_iter().filter(|state| *state != GroupState::Resolved && wanted(state)).collect();
-    let mut found = if unresolved.is_empty() { Vec::new() } else { groups(unresolved, limit + 1)? };
-    let left = (limit + 1).saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
-    if left > 0 && wanted(&GroupState::Resolved) {
-        found.extend(groups(vec![GroupState::Resolved], left)?);
-    }
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let more = found.len() > limit;
-    found.truncate(limit);
+    let groups = opened.looker()?;
+    let (found, more) = opened.runtime.block_on(groups.list_groups(&args.state, args.cause, limit))?;
     Ok(GroupsView::new(found.into_iter().map(GroupItem::new).collect(), more, now))
 }
 

@@ -4,7 +4,7 @@
 //! only seems to be the only one must not forget somebody else's key. With `--yes` a beginning forgets nothing at all.
 
 use redrive_policy::redact;
-use redrive_store::{EventFilter, KeyQuery, KeyRecord, KeyState, Order, StoredResponse, Timestamp};
+use redrive_store::{KeyQuery, KeyRecord, KeyState, StoredResponse, Timestamp};
 
 use super::opened::{self, Opened};
 use super::paging::NextPage;
@@ -43,7 +43,7 @@ pub(super) fn run(
                 None => run_key::job_of(&record, &opened)?.map(|job| job.id),
                 job => job,
             };
-            let why = why_unknown(&record, &opened)?;
+            let why = opened.runtime.block_on(opened.looker()?.why_key_unknown(&record))?;
             let view = KeyView::new(&record, response, why, body, opened.now);
             shown(&view, Exit::Done, stage)
         }
@@ -106,21 +106,6 @@ fn reset(key: &KeyArg, why: Option<&str>, yes: bool, stage: &mut Stage<'_>) -> R
         Some(record) => shown(&KeyResetView::new(&record), Exit::Done, stage),
         None => Err(Trouble::Desk(DeskTrouble::KeyChanged { id })),
     }
-}
-
-/// Why nobody knows how it ended: what its last event of that kind says.
-fn why_unknown(record: &KeyRecord, opened: &Opened) -> Result<Option<String>, Trouble> {
-    if record.state != KeyState::UnknownOutcome {
-        return Ok(None);
-    }
-    let filter = EventFilter {
-        types: vec!["idempotency_unknown".to_owned()],
-        caller_id: Some(key_id(record.id)),
-        order: Order::NewestFirst,
-        ..EventFilter::default()
-    };
-    let events = opened.wait(opened.store.events(filter, 1))?;
-    Ok(events.first().and_then(|event| event.data["why"].as_str()).map(ToOwned::to_owned))
 }
 
 /// How a key has to be named.

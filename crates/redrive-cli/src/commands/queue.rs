@@ -8,7 +8,7 @@ use crate::args::QueueCommand;
 use crate::escape::beginning;
 use crate::text::text;
 use crate::trouble::{DeskTrouble, Trouble};
-use crate::view::queue::{QueueChangedView, QueueItem, QueuesView};
+use crate::view::queue::{QueueChangedView, QueuesView};
 use crate::{Exit, Stage};
 
 /// The most that is kept of a reason.
@@ -27,9 +27,8 @@ pub(super) fn run(command: Option<QueueCommand>, stage: &mut Stage<'_>) -> Resul
 fn list(stage: &mut Stage<'_>) -> Result<QueuesView, Trouble> {
     let now = Timestamp::from_system(stage.now);
     let Some(opened) = opened::if_there(stage)? else { return Ok(QueuesView::new(Vec::new(), now)) };
-    let lanes = opened.wait(opened.store.status(now))?.lanes;
-    let queues = opened.wait(opened.store.queues())?;
-    Ok(QueuesView::new(queues.into_iter().map(|queue| QueueItem::new(queue, &lanes, now)).collect(), now))
+    let queues = opened.runtime.block_on(opened.looker()?.queue_reports())?;
+    Ok(QueuesView::new(queues, now))
 }
 
 /// Makes the store when there is none: a queue may be stopped before anything is in it.

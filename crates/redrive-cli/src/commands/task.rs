@@ -15,7 +15,7 @@ use redrive::engine::{Engine, TaskRequest, check_plan};
 use redrive_policy::plan::Plan;
 use redrive_policy::review::ReviewPlan;
 use redrive_policy::{Config, EscalateSettings, Format};
-use redrive_store::{Task, TaskId, TaskState, Timestamp};
+use redrive_store::{Origin, Task, TaskId, TaskState, Timestamp};
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -141,7 +141,8 @@ fn start(args: &TaskRunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
         let file = args.plan.clone();
         return Err(Trouble::Task(TaskTrouble::UnderWay { id: task.id, plan: file }));
     }
-    let request = TaskRequest { plan, place: Some(place.clone()), base, umask: current_umask() };
+    let (umask, origin) = (current_umask(), Origin::Local);
+    let request = TaskRequest { plan, place: Some(place.clone()), base, umask, origin };
     let id = opened.runtime.block_on(engine.start_task(request))?;
     if !args.again {
         // Of two that were started at the same moment, the first one goes on.

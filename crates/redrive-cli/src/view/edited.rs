@@ -1,5 +1,6 @@
 //! What became of an edit, what it changed, and the payloads that a letter had before.
 
+use redrive::payload::{Change, Hunk, changes, readable};
 use redrive_policy::Lang;
 use redrive_store::{JobId, PayloadVersion, Timestamp};
 use serde::Serialize;
@@ -9,8 +10,6 @@ use super::block::{Column, Listing};
 use super::dead_letter::payload;
 use super::moment::when;
 use super::{Block, Page, Reader, Span, Tone};
-use crate::commands::readable;
-use crate::diff::{Change, Hunk, changes};
 use crate::text::{say, text};
 
 /// Lines that differ. Never part of JSON: payloads are shown to people who ask.

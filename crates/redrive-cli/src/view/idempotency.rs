@@ -2,8 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use redrive::engine::KeyReport;
 use redrive_policy::{Lang, one_line};
-use redrive_store::{JobId, KeyRecord, KeyState, StoredResponse, Timestamp};
+use redrive_store::{KeyRecord, KeyState, StoredResponse, Timestamp};
 use serde::Serialize;
 
 use super::header::Header;
@@ -13,10 +14,7 @@ use super::{Block, Column, Listing, Page, Reader, Span, Tone};
 use crate::run_answer::RunAnswer;
 use crate::text::{say, text};
 
-/// A record's number as it is written.
-pub(crate) fn key_id(record: i64) -> String {
-    format!("key-{record}")
-}
+pub(crate) use redrive::engine::key_id;
 
 fn tone(state: KeyState) -> Tone {
     match state {
@@ -31,47 +29,17 @@ fn in_words(state: KeyState, lang: Lang) -> Span {
 }
 
 /// One key as JSON.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct KeyLine {
-    id: String,
-    key: String,
-    principal: String,
-    endpoint: String,
-    state: KeyState,
-    /// The status of its answer; the exit code of a command.
-    response_status: Option<u16>,
-    /// How many bytes the body of its answer has; absent when none was kept.
-    response_bytes: Option<u64>,
-    request_hash: String,
-    created_at: Timestamp,
-    /// Until when its holder has been heard of; while it is in progress.
-    leased_until: Option<Timestamp>,
-    /// When it was answered, or when nobody knew any more.
-    ended_at: Option<Timestamp>,
-    expires_at: Option<Timestamp>,
-    job_id: Option<JobId>,
+pub(crate) type KeyLine = KeyReport;
+
+/// A key in words.
+trait KeyWords {
+    /// How long it is still known.
+    fn expires(&self, now: Timestamp, reader: Reader) -> Span;
+    /// The status of its answer.
+    fn status(&self) -> String;
 }
 
-impl KeyLine {
-    pub(crate) fn new(record: &KeyRecord) -> KeyLine {
-        KeyLine {
-            id: key_id(record.id),
-            key: record.key.clone(),
-            principal: record.principal.clone(),
-            endpoint: record.endpoint.clone(),
-            state: record.state,
-            response_status: record.response_status,
-            response_bytes: record.response_bytes,
-            request_hash: record.request_hash.clone(),
-            created_at: record.created_at,
-            leased_until: record.leased_until,
-            ended_at: record.ended_at,
-            expires_at: record.expires_at,
-            job_id: record.job,
-        }
-    }
-
-    /// How long it is still known.
+impl KeyWords for KeyLine {
     fn expires(&self, now: Timestamp, reader: Reader) -> Span {
         match self.expires_at {
             None => Span::plain("-"),

@@ -1,6 +1,7 @@
 //! Queues: what waits in each, and which are paused.
 
-use redrive_store::{LaneCounts, Queue, Timestamp};
+use redrive::engine::QueueReport;
+use redrive_store::Timestamp;
 use serde::Serialize;
 
 use super::badge::Badge;
@@ -9,65 +10,22 @@ use super::moment::{rough, when};
 use super::{Block, Page, Reader, Span, Tone};
 use crate::text::{say, text};
 
-/// One queue, whatever kinds of work are in it.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct QueueItem {
-    name: String,
-    /// Due, and waiting for a worker.
-    ready: u64,
-    /// Waiting for their time.
-    scheduled: u64,
-    running: u64,
-    dead: u64,
-    succeeded: u64,
-    /// How long the oldest one has been due.
-    oldest_due_age_ms: Option<u64>,
-    paused_at: Option<Timestamp>,
-    paused_why: Option<String>,
-}
-
-impl QueueItem {
-    pub(crate) fn new(queue: Queue, lanes: &[LaneCounts], now: Timestamp) -> QueueItem {
-        let mut item = QueueItem {
-            name: queue.name,
-            ready: 0,
-            scheduled: 0,
-            running: 0,
-            dead: 0,
-            succeeded: 0,
-            oldest_due_age_ms: None,
-            paused_at: queue.paused_at,
-            paused_why: queue.paused_why,
-        };
-        for lane in lanes.iter().filter(|lane| lane.queue == item.name) {
-            item.ready += lane.ready.saturating_sub(lane.scheduled);
-            item.scheduled += lane.scheduled;
-            item.running += lane.leased;
-            item.dead += lane.dead;
-            item.succeeded += lane.succeeded;
-            let age = lane.oldest_due.map(|at| u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX));
-            item.oldest_due_age_ms = item.oldest_due_age_ms.max(age);
-        }
-        item
-    }
-}
-
 /// JSON: `redrive/queues.v1`.
 #[derive(Debug, Serialize)]
 pub(crate) struct QueuesView {
     schema: &'static str,
-    items: Vec<QueueItem>,
+    items: Vec<QueueReport>,
     #[serde(skip)]
     now: Timestamp,
 }
 
 impl QueuesView {
-    pub(crate) fn new(items: Vec<QueueItem>, now: Timestamp) -> QueuesView {
+    pub(crate) fn new(items: Vec<QueueReport>, now: Timestamp) -> QueuesView {
         QueuesView { schema: "redrive/queues.v1", items, now }
     }
 
     /// Badge and since when.
-    fn paused(&self, item: &QueueItem, reader: Reader) -> Span {
+    fn paused(&self, item: &QueueReport, reader: Reader) -> Span {
         let Some(at) = item.paused_at else { return Span::plain("-") };
         let badge = Badge::Paused.span(reader.lang);
         Span::new(format!("{} {}", badge.text, when(at, self.now, reader)), badge.tone)
@@ -92,7 +50,7 @@ impl Page for QueuesView {
             Column::left(say(lang, "queue.paused")).cut_to(12),
         ];
         let number = |n: u64, tone: Tone| Span::new(n.to_string(), if n == 0 { Tone::Dim } else { tone });
-        let row = |item: &QueueItem| {
+        let row = |item: &QueueReport| {
             let oldest = item.oldest_due_age_ms.map(|ms| rough(std::time::Duration::from_millis(ms)));
             vec![
                 Span::new(item.name.clone(), Tone::Strong),

@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use redrive::engine::{GroupCount, GroupReport, LaneReport, StatusReport};
 use redrive_policy::{Cause, Class};
-use redrive_store::{Group, GroupState, LaneCounts, StoreStatus, Timestamp};
+use redrive_store::Timestamp;
 use serde::Serialize;
 
 use super::badge::Badge;
@@ -18,29 +19,13 @@ use super::{Block, Page, Reader, Span, Tone};
 use crate::text::{say, text};
 
 /// How many groups the screen shows; the others are counted.
-const GROUPS_SHOWN: usize = 5;
+const GROUPS_SHOWN: usize = StatusReport::GROUPS_TOLD;
 
 /// The whole store. JSON: the contract `redrive/status.v1`.
 #[derive(Debug, Serialize)]
 pub(crate) struct StatusView {
-    schema: &'static str,
-    failed_events: u64,
-    dead_letter_queue: u64,
-    retry_candidates: u64,
-    by_cause: BTreeMap<Cause, u64>,
-    queues: Vec<LaneView>,
-    /// Those that wait for somebody, the largest first.
-    groups: Vec<GroupLine>,
-    workers: u64,
-    /// Idempotency keys of which nobody knows how their request ended.
-    unknown_outcomes: u64,
-    /// Calls of the outbox that failed.
-    outbox_failed: u64,
-    /// There is none where it is looked for.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    store_missing: bool,
-    #[serde(skip)]
-    group_count: GroupCount,
+    #[serde(flatten)]
+    report: StatusReport,
     /// Where the store is; nobody but a person asks.
     #[serde(skip)]
     location: String,
@@ -48,101 +33,17 @@ pub(crate) struct StatusView {
     now: Timestamp,
 }
 
-/// How many groups wait for somebody.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum GroupCount {
-    All(usize),
-    /// They were not counted to the end.
-    MoreThan(usize),
-}
+impl std::ops::Deref for StatusView {
+    type Target = StatusReport;
 
-/// One group of dead letters.
-#[derive(Debug, Serialize)]
-pub(crate) struct GroupLine {
-    fingerprint: String,
-    count: i64,
-    cause: Cause,
-    sample: String,
-    state: GroupState,
-    first_seen: Timestamp,
-    last_seen: Timestamp,
-}
-
-impl From<Group> for GroupLine {
-    fn from(group: Group) -> GroupLine {
-        GroupLine {
-            fingerprint: group.fingerprint,
-            count: group.counts.letters,
-            cause: group.cause,
-            sample: group.sample,
-            state: group.state,
-            first_seen: group.first_seen,
-            last_seen: group.last_seen,
-        }
-    }
-}
-
-/// The jobs of one kind in one queue.
-#[derive(Debug, Serialize)]
-struct LaneView {
-    queue: String,
-    kind: String,
-    /// Due, and waiting for a worker.
-    ready: u64,
-    /// Waiting for their time.
-    scheduled: u64,
-    leased: u64,
-    dead: u64,
-    succeeded: u64,
-    cancelled: u64,
-    /// How long the oldest one has been due.
-    oldest_due_age_ms: Option<u64>,
-    /// Since when none of it is handed out.
-    paused_at: Option<Timestamp>,
-}
-
-impl LaneView {
-    fn of(lane: &LaneCounts, now: Timestamp) -> LaneView {
-        let age = |at: Timestamp| u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX);
-        LaneView {
-            queue: lane.queue.clone(),
-            kind: lane.kind.clone(),
-            ready: lane.ready.saturating_sub(lane.scheduled),
-            scheduled: lane.scheduled,
-            leased: lane.leased,
-            dead: lane.dead,
-            succeeded: lane.succeeded,
-            cancelled: lane.cancelled,
-            oldest_due_age_ms: lane.oldest_due.map(age),
-            paused_at: lane.paused_at,
-        }
+    fn deref(&self) -> &StatusReport {
+        &self.report
     }
 }
 
 impl StatusView {
-    pub(crate) fn new(
-        status: StoreStatus,
-        groups: Vec<Group>,
-        group_count: GroupCount,
-        location: String,
-        now: Timestamp,
-    ) -> StatusView {
-        StatusView {
-            schema: "redrive/status.v1",
-            failed_events: status.failed_events,
-            dead_letter_queue: status.dead_letters,
-            retry_candidates: status.retry_candidates,
-            by_cause: status.by_cause.into_iter().filter(|(_, letters)| *letters > 0).collect(),
-            queues: status.lanes.iter().map(|lane| LaneView::of(lane, now)).collect(),
-            groups: groups.into_iter().take(GROUPS_SHOWN).map(GroupLine::from).collect(),
-            group_count,
-            workers: status.workers,
-            unknown_outcomes: status.unknown_outcomes,
-            outbox_failed: status.outbox_failed,
-            store_missing: location.is_empty(),
-            location,
-            now,
-        }
+    pub(crate) fn new(report: StatusReport, location: String, now: Timestamp) -> StatusView {
+        StatusView { report, location, now }
     }
 
     fn is_healthy(&self) -> bool {
@@ -215,7 +116,7 @@ impl StatusView {
     fn groups_panel(&self, reader: Reader) -> Panel {
         let lang = reader.lang;
         let name = |key: &str| say(lang, &format!("status.{key}"));
-        let row = |group: &GroupLine| {
+        let row = |group: &GroupReport| {
             vec![
                 Span::new(group.count.to_string(), Tone::Strong),
                 Badge::of_group(group.state).span(lang),
@@ -266,7 +167,7 @@ impl StatusView {
     fn queues_panel(&self, reader: Reader) -> Option<Panel> {
         let name = |key: &str| say(reader.lang, &format!("status.{key}"));
         let number = |n: u64, tone: Tone| Span::new(n.to_string(), if n == 0 { Tone::Dim } else { tone });
-        let row = |lane: &LaneView| {
+        let row = |lane: &LaneReport| {
             let oldest = lane.oldest_due_age_ms.map(|ms| rough(Duration::from_millis(ms)));
             vec![
                 Span::new(lane.queue.clone(), Tone::Strong),

@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use redrive_policy::{DecisionRecord, EscalationLevel, Lang, human_duration};
-use redrive_store::{Event, EventStatus, JobRecord, JobState, StoredDecision, Timestamp};
+use redrive::engine::{JobStory, StoryAttempt};
+use redrive_policy::{DecisionRecord, Lang, human_duration};
+use redrive_store::{Event, EventStatus, Timestamp};
 use serde::Serialize;
 
 use super::badge::Badge;
@@ -22,61 +23,25 @@ const MESSAGE_CHARS: usize = 600;
 const ROW_CHARS: usize = 120;
 
 /// One attempt that ended.
-#[derive(Debug, Serialize)]
-pub(crate) struct Attempt {
-    #[serde(rename = "attempt")]
-    number: u64,
-    ended_at: Timestamp,
-    status: EventStatus,
-    cause: Option<String>,
-    rule: Option<String>,
-    error_type: Option<String>,
-    error_message: Option<String>,
-    exit_code: Option<i32>,
-    http_status: Option<u64>,
-    code: Option<String>,
-    latency_ms: Option<u64>,
-    decision: Option<StoredDecision>,
+pub(crate) type Attempt = StoryAttempt;
+
+/// An attempt in words.
+pub(crate) trait AttemptWords {
+    /// What it was recognised by besides its words: `HTTP 503 · code ETIMEDOUT`.
+    fn signals(&self, lang: Lang) -> Option<String>;
+    /// Which policy decided, in which version.
+    fn policy(&self, lang: Lang) -> Option<String>;
+    /// The decision in that language.
+    fn record(&self, lang: Lang) -> Option<&DecisionRecord>;
+    /// Why it was decided so.
+    fn reasoning(&self, lang: Lang) -> Option<&str>;
+    /// The decision in a word: `RETRY in 2s`.
+    fn verdict(&self, reader: Reader) -> Span;
+    /// `exit code 75`, or nothing for what is no command.
+    fn exit(&self, lang: Lang) -> Option<String>;
 }
 
-impl Attempt {
-    /// The attempts in a job's events, which come from the oldest to the newest.
-    pub(crate) fn all(events: &[Event]) -> Vec<Attempt> {
-        let mut begun = 0;
-        let mut attempts = Vec::new();
-        for event in events {
-            begun = number_in(event).unwrap_or(begun + u64::from(event.status == EventStatus::Running));
-            if is_end(event) {
-                attempts.push(Attempt::of(event, begun));
-            }
-        }
-        attempts
-    }
-
-    fn of(event: &Event, number: u64) -> Attempt {
-        let decision = decision_in(event);
-        let word = |name: &str| event.data.get(name).and_then(|value| value.as_str()).map(ToOwned::to_owned);
-        let decided = decision.as_ref();
-        Attempt {
-            number,
-            ended_at: event.timestamp,
-            status: event.status,
-            cause: decided
-                .and_then(|decision| decision.record.cause)
-                .map(|cause| cause.name().to_owned())
-                .or_else(|| word("cause")),
-            rule: decided.and_then(|decision| decision.rule.clone()).or_else(|| word("rule")),
-            error_type: event.error_info.as_ref().map(|error| error.error_type.clone()),
-            error_message: event.error_info.as_ref().map(|error| error.error_message.clone()),
-            exit_code: event.exit_code,
-            http_status: event.data.get("http_status").and_then(serde_json::Value::as_u64),
-            code: word("code"),
-            latency_ms: event.latency_ms,
-            decision,
-        }
-    }
-
-    /// What it was recognised by besides its words: `HTTP 503 · code ETIMEDOUT`.
+impl AttemptWords for Attempt {
     fn signals(&self, lang: Lang) -> Option<String> {
         let status = self.http_status.map(|status| format!("HTTP {status}"));
         let code = self.code.as_ref().map(|code| text(lang, "story.code", &[("code", code)]));
@@ -84,7 +49,6 @@ impl Attempt {
         (!parts.is_empty()).then(|| parts.join(" · "))
     }
 
-    /// Which policy decided, in which version.
     fn policy(&self, lang: Lang) -> Option<String> {
         let decision = self.decision.as_ref().filter(|decision| !decision.policy_version.is_empty())?;
         let values: [(&str, &dyn std::fmt::Display); 2] =
@@ -92,20 +56,17 @@ impl Attempt {
         Some(text(lang, "story.policy", &values))
     }
 
-    /// The decision in that language.
-    pub(crate) fn record(&self, lang: Lang) -> Option<&DecisionRecord> {
+    fn record(&self, lang: Lang) -> Option<&DecisionRecord> {
         self.decision.as_ref().map(|decision| match lang {
             Lang::Ja => &decision.ja,
             Lang::En => &decision.record,
         })
     }
 
-    /// Why it was decided so.
-    pub(crate) fn reasoning(&self, lang: Lang) -> Option<&str> {
+    fn reasoning(&self, lang: Lang) -> Option<&str> {
         self.record(lang).map(|record| record.reasoning.as_str())
     }
 
-    /// The decision in a word: `RETRY in 2s`.
     fn verdict(&self, reader: Reader) -> Span {
         match (self.record(reader.lang), self.status) {
             (Some(record), _) => super::decision::headline(record, reader),
@@ -114,7 +75,6 @@ impl Attempt {
         }
     }
 
-    /// `exit code 75`, or nothing for what is no command.
     fn exit(&self, lang: Lang) -> Option<String> {
         self.exit_code.filter(|code| *code != 0).map(|code| text(lang, "story.exit-code", &[("code", &code)]))
     }
@@ -151,27 +111,6 @@ pub(crate) fn attempts_table(attempts: &[Attempt], reader: Reader) -> Table {
     }
 }
 
-/// The attempt that an event is about; none before the first.
-fn number_in(event: &Event) -> Option<u64> {
-    event.data.get("attempt").and_then(serde_json::Value::as_u64).filter(|number| *number > 0)
-}
-
-/// The decision that an event carries.
-pub(crate) fn decision_in(event: &Event) -> Option<StoredDecision> {
-    event.data.get("decision").and_then(|decision| serde_json::from_value(decision.clone()).ok())
-}
-
-/// Whether an attempt ended with it.
-fn is_end(event: &Event) -> bool {
-    match event.status {
-        // What became of a letter later is no attempt.
-        EventStatus::DeadLetter => !event.event_type.starts_with("letter_"),
-        EventStatus::Success | EventStatus::Retrying => event.event_type != "payload_edited",
-        EventStatus::Failed => event.error_info.is_some(),
-        EventStatus::Pending | EventStatus::Running => false,
-    }
-}
-
 /// The colour of a status.
 pub(crate) const fn tone(status: EventStatus) -> Tone {
     match status {
@@ -204,42 +143,11 @@ pub(crate) fn type_in_words(event_type: &str, lang: Lang) -> String {
     find(lang, &format!("event.type.{event_type}")).unwrap_or(event_type).to_owned()
 }
 
-/// Where a job stands, in a word that other programs may rely on.
-fn state_of(record: &JobRecord, events: &[Event], now: Timestamp) -> &'static str {
-    match &record.state {
-        JobState::Ready { run_at, .. } if record.attempts > 0 && *run_at > now => "retrying",
-        JobState::Ready { run_at, .. } if *run_at > now => "scheduled",
-        JobState::Ready { .. } => "ready",
-        JobState::Leased { .. } => "running",
-        JobState::Dead(_) => "dead",
-        JobState::Ended if events.last().is_some_and(|event| event.status == EventStatus::Success) => {
-            "succeeded"
-        }
-        JobState::Ended if events.last().is_some_and(|event| event.event_type.starts_with("letter_")) => {
-            "discarded"
-        }
-        JobState::Ended => "cancelled",
-    }
-}
-
 /// A job's story. JSON: where it stands, and its events.
 #[derive(Debug, Serialize)]
 pub(crate) struct StoryView {
-    schema: &'static str,
-    id: String,
-    state: &'static str,
-    queue: Option<String>,
-    kind: Option<String>,
-    source: Option<String>,
-    policy: Option<String>,
-    caller_id: Option<String>,
-    attempts: u64,
-    retry_count: u32,
-    /// How far up it has gone, if it has failed: 1 while it is retried.
-    level: Option<EscalationLevel>,
-    next_run_at: Option<Timestamp>,
-    history: Vec<Attempt>,
-    events: Vec<Event>,
+    #[serde(flatten)]
+    story: JobStory,
     /// Who wanted the redrives that it was put back by.
     #[serde(skip)]
     wanted: BTreeMap<String, String>,
@@ -247,47 +155,17 @@ pub(crate) struct StoryView {
     now: Timestamp,
 }
 
+impl std::ops::Deref for StoryView {
+    type Target = JobStory;
+
+    fn deref(&self) -> &JobStory {
+        &self.story
+    }
+}
+
 impl StoryView {
-    /// The story of a job from its events, the oldest first.
-    pub(crate) fn new(
-        record: &JobRecord,
-        events: Vec<Event>,
-        wanted: BTreeMap<String, String>,
-        now: Timestamp,
-    ) -> StoryView {
-        let job = record.job.as_ref();
-        let history = Attempt::all(&events);
-        // A job that was put back counts from one again; its story counts them all.
-        let ended = u64::try_from(history.len()).unwrap_or(u64::MAX);
-        let word = |name: &str| {
-            let mut data = events.iter().map(|event| &event.data);
-            data.find_map(|data| data.get(name).and_then(|value| value.as_str()).map(ToOwned::to_owned))
-        };
-        let state = state_of(record, &events, now);
-        StoryView {
-            schema: "redrive/story.v1",
-            id: record.id.to_string(),
-            state,
-            level: match state {
-                "retrying" => Some(EscalationLevel::AutomaticRetry),
-                _ => level::of_job(record),
-            },
-            queue: job.map(|job| job.queue.clone()).or_else(|| word("queue")),
-            kind: job.map(|job| job.kind.clone()).or_else(|| word("kind")),
-            source: job.map(|job| job.source.clone()).or_else(|| events.first().map(|e| e.source.clone())),
-            policy: job.and_then(|job| job.policy.clone()),
-            caller_id: job.and_then(|job| job.caller_id.clone()),
-            attempts: u64::from(record.attempts).max(ended),
-            retry_count: record.retries,
-            next_run_at: match &record.state {
-                JobState::Ready { run_at, .. } => Some(*run_at),
-                _ => None,
-            },
-            history,
-            events,
-            wanted,
-            now,
-        }
+    pub(crate) fn new(story: JobStory, wanted: BTreeMap<String, String>, now: Timestamp) -> StoryView {
+        StoryView { story, wanted, now }
     }
 
     fn heading(&self, reader: Reader) -> Vec<Block> {
@@ -308,7 +186,7 @@ impl StoryView {
                 ("queue", &self.queue.as_deref().unwrap_or("-")),
             ],
         );
-        let mut line = vec![Span::new(self.id.clone(), Tone::Heading)];
+        let mut line = vec![Span::new(self.id.to_string(), Tone::Heading)];
         if !name.is_empty() && self.kind.as_deref() != Some(name.as_str()) {
             line.push(Span::new(format!(" {name}"), Tone::Strong));
         }
@@ -377,7 +255,8 @@ impl Teller<'_> {
             blocks.push(Block::Text(vec![Span::new(format!("{day} (UTC)"), Tone::Dim)]));
             self.day = day;
         }
-        self.begun = number_in(event).unwrap_or(self.begun + u64::from(event.status == EventStatus::Running));
+        self.begun =
+            Attempt::number_in(event).unwrap_or(self.begun + u64::from(event.status == EventStatus::Running));
         let number = if self.is_back {
             text(lang, "story.after-redrive", &[("n", &self.begun)])
         } else {
@@ -388,7 +267,9 @@ impl Teller<'_> {
         let words = match event.status {
             EventStatus::Running => text(lang, "story.began", &[n]),
             EventStatus::Success => text(lang, "story.succeeded", &[n, ("took", &took)]),
-            EventStatus::Retrying | EventStatus::DeadLetter | EventStatus::Failed if is_end(event) => {
+            EventStatus::Retrying | EventStatus::DeadLetter | EventStatus::Failed
+                if Attempt::ends_with(event) =>
+            {
                 text(lang, "story.failed", &[n, ("took", &took)])
             }
             _ if event.event_type == "redrive" => {
@@ -404,7 +285,7 @@ impl Teller<'_> {
             Span::new(format!("{}  ", clock(event.timestamp)), Tone::Dim),
             Span::new(words, tone(event.status)),
         ]));
-        if is_end(event) && event.status != EventStatus::Success {
+        if Attempt::ends_with(event) && event.status != EventStatus::Success {
             blocks.extend(why(&Attempt::of(event, self.begun), event, reader));
         } else if let Some(reason) = event.data.get("why").and_then(|why| why.as_str()) {
             blocks.push(Block::Text(vec![Span::plain(format!("{INDENT}{}", reason_in_words(reason, lang)))]));
@@ -487,9 +368,9 @@ fn why(attempt: &Attempt, event: &Event, reader: Reader) -> Vec<Block> {
 
 /// What an event reports in one line, for a list: `failed #2 · exit code 75 · network: … · again in 2s`.
 pub(crate) fn in_short(event: &Event, lang: Lang) -> String {
-    let decision = decision_in(event).map(|decision| decision.record);
+    let decision = Attempt::decision_in(event).map(|decision| decision.record);
     let kind = type_in_words(&event.event_type, lang);
-    let mut parts = vec![number_in(event).map_or_else(|| kind.clone(), |n| format!("{kind} #{n}"))];
+    let mut parts = vec![Attempt::number_in(event).map_or_else(|| kind.clone(), |n| format!("{kind} #{n}"))];
     parts.extend(about_a_run(event, lang));
     let failed = event.exit_code.filter(|code| *code != 0);
     parts.extend(failed.map(|code| text(lang, "story.exit-code", &[("code", &code)])));

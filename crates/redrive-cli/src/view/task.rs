@@ -10,7 +10,7 @@ mod subtask;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use redrive::engine::{TaskStory, subtask_id};
+use redrive::engine::TaskStory;
 use redrive_policy::plan::{Plan, Work};
 use redrive_policy::{EscalateSettings, EscalationReport, Lang};
 use redrive_store::{TaskState, Timestamp};
@@ -21,7 +21,9 @@ use super::{Block, Column, Graph, GraphNode, Listing, Page, Progress, Reader, Sh
 use crate::escape::beginning;
 use crate::text::{say, text};
 pub(crate) use list::{TaskChangedView, TasksView};
-pub(crate) use subtask::{Standing, SubtaskItem};
+pub(crate) use redrive::engine::Standing;
+use subtask::InWords;
+pub(crate) use subtask::SubtaskItem;
 
 /// More subtasks than this are not drawn.
 const MOST_DRAWN: usize = 60;
@@ -287,10 +289,4 @@ fn in_words(work: &Work) -> String {
         Work::Handler { kind, .. } => kind.clone(),
     };
     beginning(&redrive_policy::redact(&words), COMMAND_CHARS)
-}
-
-/// What people call the subtasks of a task.
-fn names(story: &TaskStory) -> Vec<String> {
-    let count = u32::try_from(story.plan.subtasks.len()).unwrap_or(u32::MAX);
-    (0..count).map(|number| subtask_id(story.task.id, &story.plan, number)).collect()
 }

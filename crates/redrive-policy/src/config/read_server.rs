@@ -142,12 +142,11 @@ fn allowed(section: &Node, notes: &mut Notes) -> Vec<Allowed> {
     let mut allowed = Vec::new();
     for (i, item) in section.get("allow").map(Node::items).unwrap_or_default().iter().enumerate() {
         let Some(text) = item.text() else { continue };
-        match text.parse() {
-            Ok(one) => allowed.push(one),
-            Err(()) => {
-                let kind = ProblemKind::Unfit { given: format!("\"{}\"", short(text)) };
-                notes.wrong.add(item.at, &path.item(i), kind, Expected::Form("allowed"));
-            }
+        if let Ok(one) = text.parse() {
+            allowed.push(one);
+        } else {
+            let kind = ProblemKind::Unfit { given: format!("\"{}\"", short(text)) };
+            notes.wrong.add(item.at, &path.item(i), kind, Expected::Form("allowed"));
         }
     }
     allowed

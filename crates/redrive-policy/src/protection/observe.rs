@@ -185,3 +185,12 @@ pub fn reset(state: &mut TargetState) {
     let TargetState { holders, usual_ms, parked_total, opened_total, .. } = std::mem::take(state);
     *state = TargetState { holders, usual_ms, parked_total, opened_total, ..TargetState::default() };
 }
+
+/// First attempts that went without asking, because the target was known to be well: they pay into the budget all the same.
+pub fn deposit(settings: &Protection, state: &mut TargetState, now_ms: i64, first_attempts: u32) {
+    if let Some(budget) = &settings.budget {
+        let (held, at) = state.refilled(budget, now_ms);
+        let paid = i64::from(budget.percent).saturating_mul(10).saturating_mul(i64::from(first_attempts));
+        state.budget = Some((held.saturating_add(paid).min(budget.most()), at));
+    }
+}

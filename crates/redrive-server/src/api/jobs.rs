@@ -1,61 +1,56 @@
-//! Jobs: enqueuing one or many, looking at one, cancelling.
+//! Jobs: enqueuing one or many, looking at one and at its story, cancelling it and trying it now.
 
-use axum::Json;
-use axum::extract::State;
-use http::StatusCode;
-use redrive_store::{NewJob, Origin};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+mod enqueue;
+mod look;
+mod operate;
+mod origin;
+mod shapes;
 
-use crate::Server;
-use crate::body::Body;
-use crate::caller::{Caller, Scope};
-use crate::problem::{Code, Problem};
+use crate::caller::Scope;
+use crate::problem::Code;
 use crate::route::Route;
+use crate::shape;
+use enqueue::EnqueueBody;
+use look::{LookQuery, Story, Trace};
+use operate::{CancelBody, Cancelled, Retried, RetryBody};
+use shapes::{AddedOneOrMany, Job};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::post("/v1/jobs", Scope::Produce, "enqueue", "Adds a job.", enqueue)
-            .takes::<JobBody>()
-            .answers::<Added>(201, "It is stored."),
+        Route::post(
+            "/v1/jobs",
+            Scope::Produce,
+            "enqueue",
+            "Adds a job, or many: all of them or none.",
+            enqueue::enqueue,
+        )
+        .takes::<EnqueueBody>()
+        .answers::<AddedOneOrMany>(201, "They are stored.")
+        .answers::<AddedOneOrMany>(200, "All of them were there already, under their unique keys."),
+        Route::get("/v1/jobs/{id}", Scope::Read, "job", "Everything that is known about a job.", look::job)
+            .place::<shape::JobId>("id")
+            .asks::<LookQuery>()
+            .answers::<Job>(200, "The job."),
+        Route::get(
+            "/v1/jobs/{id}/explain",
+            Scope::Read,
+            "explain",
+            "Why a job is where it is.",
+            look::explain,
+        )
+        .place::<shape::JobId>("id")
+        .answers::<Story>(200, "Its story: the contract redrive/story.v1."),
+        Route::get("/v1/jobs/{id}/trace", Scope::Read, "trace", "Its retries and recoveries.", look::trace)
+            .place::<shape::JobId>("id")
+            .answers::<Trace>(200, "The oldest first."),
+        Route::post("/v1/jobs/{id}/cancel", Scope::Operate, "cancel_job", "Ends a job.", operate::cancel)
+            .place::<shape::JobId>("id")
+            .may_take::<CancelBody>()
+            .answers::<Cancelled>(200, "It is over, or its worker is asked to stop."),
+        Route::post("/v1/jobs/{id}/retry", Scope::Operate, "retry_job", "Tries a job now.", operate::retry)
+            .place::<shape::JobId>("id")
+            .may_take::<RetryBody>()
+            .answers::<Retried>(200, "It is due.")
+            .problems(&[Code::Permanent]),
     ]
-}
-
-/// A job to be added.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct JobBody {
-    /// The queue; `default` when absent.
-    queue: Option<String>,
-    /// What kind of work it is.
-    kind: String,
-    /// What the worker gets.
-    payload: Value,
-}
-
-/// A job that was added.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Added {
-    /// Its id.
-    id: String,
-    /// Whether it was there already, under its unique key.
-    existing: bool,
-}
-
-async fn enqueue(
-    State(server): State<Server>,
-    caller: Caller,
-    Body(body): Body<JobBody>,
-) -> Result<(StatusCode, Json<Added>), Problem> {
-    let queue = body.queue.unwrap_or_default();
-    let job = NewJob { queue, origin: Origin::Api, ..NewJob::new(body.kind, body.payload.to_string()) };
-    if !caller.reaches(job.queue()) {
-        return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", job.queue()));
-    }
-    let engine = server.engine();
-    let added = engine.store().enqueue(engine.now(), vec![job]).await?;
-    let added = added.first().ok_or(Problem::of(Code::Internal))?;
-    let told = Added { id: added.id.to_string(), existing: added.existing };
-    Ok((StatusCode::CREATED, Json(told)))
 }

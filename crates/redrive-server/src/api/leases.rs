@@ -6,9 +6,11 @@
 mod settle;
 mod shapes;
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::body::Body as Answer;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header;
@@ -19,24 +21,27 @@ use serde_json::value::RawValue;
 use crate::Server;
 use crate::body::Body;
 use crate::caller::{Caller, Scope};
+use crate::path::Path;
 use crate::problem::{Code, Problem};
 use crate::remote::HandingOut;
 use crate::route::Route;
 use shapes::{
-    ExtendBody, ExtendItem, Extended, ExtendedItem, ItemProblem, LEASE_FOR, LeaseBody, Leased, LeasedItem,
-    LeasedPayload, MOST_KINDS, SettleBody, SettledItems,
+    DEFAULT_LEASE, ExtendBody, ExtendItem, Extended, ExtendedItem, ItemProblem, LEASE_FOR, LeaseBody, Leased,
+    LeasedItem, LeasedPayload, MOST_KINDS, SettleBody, SettledItems,
 };
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("/v1/queues/{queue}/lease", Scope::Work, "lease", "Hands out jobs that are due.", lease)
             .takes::<LeaseBody>()
+            .unguarded()
             .answers::<Leased>(200, "What was due; nothing when nothing was in time."),
         Route::post("/v1/leases/settle", Scope::Work, "settle", "Ends attempts.", settle)
             .takes::<SettleBody>()
             .answers::<SettledItems>(200, "What became of each, in their order."),
         Route::post("/v1/leases/extend", Scope::Work, "extend", "Keeps leases: a heartbeat.", extend)
             .takes::<ExtendBody>()
+            .unguarded()
             .answers::<Extended>(200, "What became of each, in their order."),
     ]
 }
@@ -48,7 +53,7 @@ async fn lease(
     Body(body): Body<LeaseBody>,
 ) -> Result<Response, Problem> {
     if !caller.reaches(&queue) {
-        return Err(Problem::new(Code::Forbidden, "this token does not reach that queue"));
+        return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue));
     }
     let request = asked(&server, queue, body)?;
     let remote = server.remote().await?;
@@ -73,8 +78,7 @@ fn asked(server: &Server, queue: String, body: LeaseBody) -> Result<RemoteReques
     if max == 0 || max > settings.max_batch {
         return Err(Problem::new(Code::Invalid, "leases.max").with("most", settings.max_batch).at("max"));
     }
-    let lease_for = lease_ms.map_or(*LEASE_FOR.start(), std::time::Duration::from_millis);
-    let lease_for = if lease_ms.is_none() { shapes::DEFAULT_LEASE } else { lease_for };
+    let lease_for = lease_ms.map_or(DEFAULT_LEASE, Duration::from_millis);
     if !LEASE_FOR.contains(&lease_for) {
         let (least, most) = (LEASE_FOR.start().as_millis(), LEASE_FOR.end().as_millis());
         return Err(Problem::new(Code::Invalid, "leases.lease_ms")
@@ -86,7 +90,7 @@ fn asked(server: &Server, queue: String, body: LeaseBody) -> Result<RemoteReques
     if kinds.len() > MOST_KINDS {
         return Err(Problem::new(Code::Invalid, "leases.kinds").with("most", MOST_KINDS).at("kinds"));
     }
-    let wait = std::time::Duration::from_millis(wait_ms.unwrap_or(0)).min(settings.max_wait);
+    let wait = Duration::from_millis(wait_ms.unwrap_or(0)).min(settings.max_wait);
     Ok(RemoteRequest { queues: vec![queue], kinds, max, lease_for, wait })
 }
 

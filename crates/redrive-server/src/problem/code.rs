@@ -49,6 +49,8 @@ codes! {
     Forbidden = "forbidden", FORBIDDEN;
     /// The thing is in another state than the request needs.
     Conflict = "conflict", CONFLICT;
+    /// A dead letter of a cause that time does not heal: only for somebody who means it.
+    Permanent = "permanent", CONFLICT;
     /// Too many requests.
     TooMany = "too-many-requests", TOO_MANY_REQUESTS;
     /// The store cannot be asked now.
@@ -80,6 +82,7 @@ impl Code {
             | Code::Unauthorized
             | Code::Forbidden
             | Code::Conflict
+            | Code::Permanent
             | Code::Internal => None,
         }
     }

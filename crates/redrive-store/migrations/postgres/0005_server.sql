@@ -16,5 +16,9 @@ CREATE INDEX notice_due ON redrive.notice (space, due_at, id) WHERE due_at IS NO
 -- Few rows, changed often: what is left of that is cleaned up before it slows anybody down.
 ALTER TABLE redrive.notice SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);
 
+-- Jobs of a caller's id, page by page.
+DROP INDEX redrive.job_caller;
+CREATE INDEX job_caller ON redrive.job (caller_id, id) WHERE caller_id IS NOT NULL;
+
 -- What the work goes to, where whoever enqueued it says so: it is protected by that name.
 ALTER TABLE redrive.job ADD COLUMN target text;

@@ -21,7 +21,7 @@ use crate::protocol::{After, Claim, Standing};
 use crate::redrive::FirstAttempt;
 use crate::row::{self, EventRow};
 use crate::seal::{Cell, Seals};
-use crate::settle::{Ending, FailedAttempt, NewLetter, Parked, Settled, Settlement};
+use crate::settle::{Ending, FailedAttempt, NewLetter, Settled, Settlement};
 use crate::time::{Timestamp, whole_millis};
 use crate::told;
 
@@ -222,18 +222,18 @@ pub(super) fn settle_one(
             let run_at = tx.by_our_clock(*run_at, callers_now);
             let detail = json!({ "data": { "run_at": run_at } }).to_string();
             let back = Back { run_at, held_for: *held_for, after };
-            uncounted(tx, now, held, "job_snoozed", detail, &back, None)?
+            uncounted(tx, now, held, "job_snoozed", detail, &back)?
         }
         Ending::Parked { run_at, held_for, parked } => {
             let run_at = tx.by_our_clock(*run_at, callers_now);
             let detail = told::parked(run_at, parked);
             let back = Back { run_at, held_for: *held_for, after };
-            uncounted(tx, now, held, "job_parked", detail, &back, Some(parked))?
+            uncounted(tx, now, held, "job_parked", detail, &back)?
         }
         Ending::Released { why } => {
             let detail = json!({ "data": { "why": why } }).to_string();
             let back = Back { run_at: now, held_for: held.reserved_for.map(WorkerId), after };
-            uncounted(tx, now, held, "job_released", detail, &back, None)?
+            uncounted(tx, now, held, "job_released", detail, &back)?
         }
         Ending::Cancelled { why, exit_code } => {
             cancelled(tx, now, held, &json!({ "why": why, "cause": "cancelled" }), *exit_code)?
@@ -399,7 +399,6 @@ fn uncounted(
     event_type: &str,
     detail: String,
     back: &Back,
-    parked: Option<&Parked>,
 ) -> Result<i64, Fault> {
     let row = EventRow {
         status: Some(EventStatus::Pending),
@@ -408,8 +407,7 @@ fn uncounted(
         ..about(held, event_type)
     };
     let event = tx.batch.event(now, row)?;
-    let delay_ms = parked.and_then(|parked| parked.last_delay).map(whole_millis);
-    put_back(tx, held, event, back, delay_ms, parked.and_then(|parked| parked.hint.as_deref()))?;
+    put_back(tx, held, event, back, None, None)?;
     Ok(event)
 }
 

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use super::operation::{Call, Heartbeat, LeaseAnswer, LeaseCall, Op};
 use super::tx::Clock;
 use super::verb::{Answered, Question, Verb, question, verb};
-use super::{Postgres, check, event, housekeeping, job, lease, reseal, status, worker};
+use super::{Postgres, check, event, housekeeping, job, job_list, lease, reseal, status, worker};
 use crate::error::{StoreError, Trouble};
 use crate::event::{Aside, Event, EventFilter, EventId, Events, ImportedEvent, NewEvent, Scrap};
 use crate::id::{EventSeq, JobId, WorkerId};
+use crate::job::list::{JobPage, JobQuery};
 use crate::job::{Enqueued, JobRecord, Jobs, MAX_BATCH, NewJob, RunNow, few_enough, validate};
 use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
 use crate::settle::{Settled, Settlement};
@@ -75,6 +76,10 @@ impl Jobs for Postgres {
 
     fn job(&self, id: JobId) -> Answer<'_, Option<JobRecord>> {
         Box::pin(self.read(job::JobOf { id }))
+    }
+
+    fn list_jobs(&self, now: Timestamp, query: JobQuery) -> Answer<'_, JobPage> {
+        Box::pin(self.read(job_list::ListJobs { now: self.time(now), query }))
     }
 
     fn run_now(&self, now: Timestamp, id: JobId) -> Answer<'_, RunNow> {

@@ -14,7 +14,7 @@ use crate::id::{EventSeq, JobId, WorkerId};
 use crate::protocol::{After, Claim, Standing};
 use crate::row::{self, EventRow};
 use crate::seal::Cell;
-use crate::settle::{Ending, FailedAttempt, NewLetter, Parked, Settled, Settlement};
+use crate::settle::{Ending, FailedAttempt, NewLetter, Settled, Settlement};
 use crate::time::Timestamp;
 use crate::told;
 
@@ -108,18 +108,18 @@ fn settle_one(
         Ending::Snoozed { run_at, held_for } => {
             let detail = json!({ "data": { "run_at": run_at } }).to_string();
             let back = Back { run_at: *run_at, held_for: *held_for, after };
-            uncounted(batch, now, &held, "job_snoozed", detail, &back, None)?
+            uncounted(batch, now, &held, "job_snoozed", detail, &back)?
         }
         Ending::Parked { run_at, held_for, parked } => {
             let detail = told::parked(*run_at, parked);
             let back = Back { run_at: *run_at, held_for: *held_for, after };
-            uncounted(batch, now, &held, "job_parked", detail, &back, Some(parked))?
+            uncounted(batch, now, &held, "job_parked", detail, &back)?
         }
         Ending::Released { why } => {
             let detail = json!({ "data": { "why": why } }).to_string();
             let held_for = batch.first(sql!("progress_held"), [held.job.0], |row| row.get(0))?.flatten();
             let back = Back { run_at: now, held_for: held_for.map(WorkerId), after };
-            uncounted(batch, now, &held, "job_released", detail, &back, None)?
+            uncounted(batch, now, &held, "job_released", detail, &back)?
         }
         Ending::Cancelled { why, exit_code } => {
             cancelled(batch, now, &held, &json!({ "why": why, "cause": "cancelled" }), *exit_code)?
@@ -311,7 +311,6 @@ fn uncounted(
     event_type: &str,
     detail: String,
     back: &Back,
-    parked: Option<&Parked>,
 ) -> Result<i64, StoreError> {
     let row = EventRow {
         status: Some(EventStatus::Pending),
@@ -320,8 +319,7 @@ fn uncounted(
         ..about(held, event_type)
     };
     let event = batch.event(now, &row)?;
-    let delay_ms = parked.and_then(|parked| parked.last_delay).map(millis);
-    put_back(batch, held, event, back, delay_ms, parked.and_then(|parked| parked.hint.as_deref()))?;
+    put_back(batch, held, event, back, None, None)?;
     Ok(event)
 }
 

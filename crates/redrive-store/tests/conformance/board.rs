@@ -286,7 +286,7 @@ pub(crate) async fn a_race_has_one_winner(given: &Given) {
     another.close().await.unwrap();
 }
 
-/// Reliability row 67: what cannot be stored is refused, and nothing of it is done.
+/// Reliability row 26: what cannot be stored is refused, and nothing of it is done.
 pub(crate) async fn what_cannot_be_stored_is_refused(given: &Given) {
     let refused = async |changes, jobs, events| {
         let changes: Vec<NoticeChange> = changes;

@@ -18,6 +18,7 @@ mod groups;
 mod idempotency;
 mod import;
 mod job;
+mod job_list;
 mod key_counts;
 mod lease;
 mod letters;
@@ -74,7 +75,7 @@ macro_rules! suite {
                 twice_is_once, a_lost_lease_does_not_begin, each_token_has_its_answer, past_the_deadline_it_is_refused,
             ]);
             suite!(@ $back_end renew [
-                a_heartbeat_extends, a_lost_lease_is_told, a_wish_to_cancel_is_told, presence_lasts_longer,
+                a_heartbeat_extends, a_lost_lease_is_told, a_wish_to_cancel_is_told, presence_lasts_longer, any_worker_may_renew_and_settle,
             ]);
             suite!(@ $back_end settle [
                 success_ends_the_job, a_stale_token_changes_nothing, the_same_twice_in_one_call,
@@ -155,6 +156,9 @@ macro_rules! suite {
             suite!(@ $back_end job [
                 run_now_makes_it_due, run_now_answers_for_every_state, cancel_answers_for_every_state,
                 unfinished_knows_queues_and_kinds, a_job_run_now_ends_without_a_trace,
+            ]);
+            suite!(@ $back_end job_list [
+                a_job_is_listed_as_it_stands, filters_choose, pages_follow_each_other, a_look_is_bounded,
             ]);
             suite!(@ $back_end event [
                 what_was_appended_is_read_back, the_state_is_found_by_itself, filters_choose,

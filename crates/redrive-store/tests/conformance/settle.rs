@@ -168,7 +168,7 @@ pub(crate) async fn parked_work_is_uncounted_and_keeps_its_hint(given: &Given) {
         let leased = hand.take(at(now), worker, &["a"]).await;
         assert_eq!((leased.attempt, leased.retries, leased.crashes), (2, 1, 0));
         assert_eq!((leased.hint.as_deref(), leased.last_delay), (Some("be kind"), Some(SECOND)));
-        let ending = parked(at(now + 5_000), None, leased.hint.clone());
+        let ending = parked(at(now + 5_000), None);
         hand.done(at(now), leased.token, ending).await;
         let early = given.store.lease(at(now + 4_999), wants(worker, &["a"], 1)).await.unwrap();
         assert!(early.is_empty());

@@ -3,6 +3,7 @@
 // Test code outside of the test functions themselves: what goes wrong is a panic.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod board;
 #[path = "../given/mod.rs"]
 mod given;
 mod keys;
@@ -108,6 +109,7 @@ async fn fill(store: &dyn Store) -> Vec<JobId> {
     plan(store).await;
     keys::guard(store).await;
     keys::send(store).await;
+    board::post(store).await;
     ids
 }
 
@@ -200,6 +202,7 @@ async fn seen(store: &dyn Store) -> String {
         mended.push(format!("{:#?}", store.acknowledged(vec![task.id.to_string()]).await.unwrap()));
     }
     mended.extend(keys::seen(store).await);
+    mended.extend(board::seen(store).await);
     let query = MetricsQuery { to_hour: i64::MAX, by_hour: true, by_queue: true, ..MetricsQuery::default() };
     let metrics = store.metrics(query).await.unwrap();
     assert!(!groups.is_empty() && !runs.is_empty() && metrics.len() > 5, "next to nothing was mended");
@@ -232,6 +235,7 @@ async fn moves_whole(from: &CopyEnd, to: &CopyEnd) {
         let refused = store.register(at(9), "w".to_owned(), SECOND).await.unwrap_err();
         assert!(matches!(refused.trouble(), Trouble::Moved(_)), "{refused}");
         keys::are_refused(&*store).await;
+        board::is_refused(&*store).await;
         assert_eq!(seen(&*store).await, before);
         store.close().await.unwrap();
     }
@@ -256,6 +260,7 @@ async fn moves_whole(from: &CopyEnd, to: &CopyEnd) {
     assert_eq!((tasks.len(), tasks[0].id), (3, next));
     copy.acknowledge(at(9), next.to_string(), None).await.unwrap();
     keys::go_on(&*copy).await;
+    board::goes_on(&*copy).await;
     let noted = copy.append(at(9), vec![told("after")]).await.unwrap()[0].0;
     assert!(noted > last);
     let worker = hand.worker().await;

@@ -109,9 +109,9 @@ pub(crate) fn released() -> Ending {
 }
 
 /// A host that has failed too often.
-pub(crate) fn parked(run_at: Timestamp, held_for: Option<WorkerId>, hint: Option<String>) -> Ending {
+pub(crate) fn parked(run_at: Timestamp, held_for: Option<WorkerId>) -> Ending {
     let why = ParkedWhy::Open { failed: 37, calls: 40 };
-    let parked = Parked { target: "host:api.example.com".to_owned(), why, last_delay: None, hint };
+    let parked = Parked { target: "host:api.example.com".to_owned(), why };
     Ending::Parked { run_at, held_for, parked: Box::new(parked) }
 }
 

@@ -11,7 +11,7 @@ pub(crate) enum End {
     Retry { cause: Cause, delay: i64, held: bool, hint: bool },
     Dead(Cause),
     Snoozed { delay: i64, held: bool },
-    Parked { delay: i64, held: bool, hint: bool },
+    Parked { delay: i64, held: bool },
     Cancelled,
     Released,
 }
@@ -78,8 +78,7 @@ fn end() -> impl Strategy<Value = End> {
             .prop_map(|(cause, delay, held, hint)| End::Retry { cause, delay, held, hint }),
         4 => cause().prop_map(End::Dead),
         1 => (0..20_000_i64, prop::bool::weighted(0.2)).prop_map(|(delay, held)| End::Snoozed { delay, held }),
-        1 => (0..20_000_i64, prop::bool::weighted(0.2), any::<bool>())
-            .prop_map(|(delay, held, hint)| End::Parked { delay, held, hint }),
+        1 => (0..20_000_i64, prop::bool::weighted(0.2)).prop_map(|(delay, held)| End::Parked { delay, held }),
         1 => Just(End::Cancelled),
         2 => Just(End::Released),
     ]

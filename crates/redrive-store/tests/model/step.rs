@@ -282,10 +282,7 @@ async fn settle(
         },
         End::Dead(cause) => given::dead(cause, "it died"),
         End::Snoozed { delay, held } => Ending::Snoozed { run_at: at(now + delay), held_for: held_for(held) },
-        End::Parked { delay, held, hint } => {
-            let hint = hint.then(|| "parked".to_owned());
-            given::parked(at(now + delay), held_for(held), hint)
-        }
+        End::Parked { delay, held } => given::parked(at(now + delay), held_for(held)),
         End::Cancelled => given::cancelled(),
         End::Released => given::released(),
     };
@@ -343,10 +340,9 @@ async fn settle(
             reached.push("snoozed");
             "job_snoozed"
         }
-        End::Parked { delay, held, hint } => {
+        End::Parked { delay, held } => {
             reserved = held_for(held);
             known.place = Place::Ready { run_at: now + delay, held_for: reserved };
-            known.hint = hint.then(|| "parked".to_owned());
             known.attempts -= u32::from(begun);
             reached.push("parked");
             "job_parked"

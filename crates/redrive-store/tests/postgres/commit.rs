@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use redrive_policy::Cause;
 use redrive_store::{
-    DeadLetters, EventFilter, Events, Housekeeping, Jobs, Leases, NewEvent, NewJob, Postgres, Redriven,
-    Renewal, Settled, Settlement, Workers,
+    Board, DeadLetters, EventFilter, Events, Housekeeping, Jobs, Leases, NewEvent, NewJob, NoticeChange,
+    Posted, Postgres, Redriven, Renewal, Settled, Settlement, Workers,
 };
 use redrive_testing::{Fault, Moment, Side, Wire, shared};
 
@@ -93,6 +93,19 @@ async fn verbs(wire: &Wire, cut: (&str, Side, Fault), store: &Postgres, direct: 
     let told = cut_in(wire, cut, store.append(at(1), vec![note])).await.unwrap();
     assert_eq!(notes().await, before + 1, "{when}");
     assert!(direct.event(told[0].1.clone()).await.unwrap().is_some(), "{when}");
+    let change = NoticeChange {
+        space: "schedule".into(),
+        name: when.to_owned(),
+        seen: None,
+        value: Some("1".to_owned()),
+        due_at: None,
+    };
+    let again = NewJob { unique_key: Some(when.to_owned()), ..job("tick") };
+    let posted = cut_in(wire, cut, store.post(at(1), vec![change], vec![again], Vec::new())).await.unwrap();
+    let Posted::Done { versions, jobs } = posted else { panic!("{when}: it met itself") };
+    let found = direct.notice("schedule".to_owned(), when.to_owned()).await.unwrap();
+    assert_eq!(found.map(|found| found.version), versions[0], "{when}");
+    assert_eq!((jobs[0].existing, hand.types(jobs[0].id).await.len()), (false, 1), "{when}");
     let cancelled = cut_in(wire, cut, store.cancel(at(1), tokens[1].job, "enough".to_owned())).await.unwrap();
     assert!(cancelled.is_some(), "{when}");
     let types = hand.types(tokens[1].job).await;

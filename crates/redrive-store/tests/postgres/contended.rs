@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use redrive_store::{
-    Events, Housekeeping, Jobs, Leases, NewJob, Postgres, Settled, Settlement, Store, Workers,
+    Board, Events, Housekeeping, Jobs, Leases, NewJob, NoticeChange, Posted, Postgres, Settled, Settlement,
+    Store, Workers,
 };
 use redrive_testing::{Cluster, Session, shared};
 
@@ -193,5 +194,45 @@ async fn a_statement_timeout_of_the_server_is_survived() {
     assert_eq!(hand.types(id).await, ["job_enqueued"]);
     assert!(store.event("nonsense".to_owned()).await.unwrap().is_none());
     hand.clean().await;
+    store.close().await.unwrap();
+}
+
+/// R-P15: whoever changes one notice waits for nobody who changes another; who waits for the same one meets what became of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn notices_are_changed_side_by_side() {
+    let Some(shared) = shared() else { return };
+    let schema = shared.schema();
+    let store = open(shared.url(), &schema).await;
+    let put = |name: &str, seen| NoticeChange {
+        space: "target".to_owned(),
+        name: name.to_owned(),
+        seen,
+        value: Some("1".to_owned()),
+        due_at: None,
+    };
+    let both = vec![put("a", None), put("b", None)];
+    let posted = store.post(at(0), both, Vec::new(), Vec::new()).await.unwrap();
+    let Posted::Done { versions, .. } = posted else { panic!("they are new") };
+    let change = format!("UPDATE {schema}.notice SET version = version + 7 WHERE name = 'a'");
+    let held = Session::holding(shared.url(), &format!("BEGIN; {change}"));
+    let others = async {
+        let other =
+            store.post(at(1), vec![put("b", versions[1]), put("c", None)], vec![job("x")], Vec::new());
+        assert_ne!(other.await.unwrap(), Posted::Outrun);
+    };
+    bounded("the others", others).await;
+    let same = store.post(at(1), vec![put("a", versions[0])], Vec::new(), Vec::new());
+    let commits = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        drop(held);
+        psql(shared.url(), &change);
+    };
+    let (same, ()) = bounded("the same", async { tokio::join!(same, commits) }).await;
+    // The session was ended without a commit; whether it or the second change came first, nothing is lost.
+    let version = store.notice("target".to_owned(), "a".to_owned()).await.unwrap().map(|found| found.version);
+    match same.unwrap() {
+        Posted::Outrun => assert_eq!(version, versions[0].map(|version| version + 7)),
+        Posted::Done { versions, .. } => assert_eq!(version, versions[0].map(|version| version + 7)),
+    }
     store.close().await.unwrap();
 }

@@ -121,7 +121,7 @@ async fn a_store_of_the_second_schema_comes_through() {
         shared.url(),
         &format!(
             "DROP TABLE {schema}.task, {schema}.task_plan, {schema}.subtask, {schema}.escalation_ack; \
-             DROP TABLE {schema}.idempotency_keys, {schema}.outbox, {schema}.outbox_lane, {schema}.saved_key; \
+             DROP TABLE {schema}.idempotency_keys, {schema}.outbox, {schema}.outbox_lane, {schema}.saved_key, {schema}.notice; \
              DELETE FROM {schema}.migration WHERE number >= 3"
         ),
     );

@@ -47,7 +47,7 @@ fn take_back(url: &str, schema: &str) {
              DROP INDEX IF EXISTS dead_letter_cause, dead_letter_lane; \
              UPDATE lease SET flags = flags & 7; \
              DROP TABLE task, task_plan, subtask, escalation_ack; \
-             DROP TABLE idempotency_keys, outbox, outbox_lane, saved_key; \
+             DROP TABLE idempotency_keys, outbox, outbox_lane, saved_key, notice; \
              DELETE FROM migration WHERE number >= 2"
         ),
     );

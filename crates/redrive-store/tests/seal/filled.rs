@@ -3,14 +3,14 @@
 use redrive_policy::Cause;
 use redrive_store::{
     Claimed, Ending, Finish, GroupQuery, ImportedEvent, ItemQuery, KeyClaim, KeyQuery, LetterReason,
-    NewEvent, NewItem, NewJob, NewLetter, NewTask, NextSend, Output, Scrap, SendEnd, Store, StoredResponse,
-    TaskEnd, TaskState, TaskStep, Timestamp,
+    NewEvent, NewItem, NewJob, NewLetter, NewTask, NextSend, NoticeChange, Output, Posted, Scrap, SendEnd,
+    Store, StoredResponse, TaskEnd, TaskState, TaskStep, Timestamp,
 };
 
 use crate::given::{Hand, SECOND, at, failure};
 
 /// A word for every door through which data comes in.
-pub(crate) const WORDS: [&str; 23] = [
+pub(crate) const WORDS: [&str; 24] = [
     "canary-payload",
     "canary-overrides",
     "canary-output",
@@ -34,6 +34,7 @@ pub(crate) const WORDS: [&str; 23] = [
     "canary-unknown",
     "canary-call",
     "canary-last",
+    "canary-notice",
 ];
 
 /// Fills a store. Of some jobs only the story is left, of others a letter, others wait with a hint or run.
@@ -104,6 +105,7 @@ pub(crate) async fn fill(store: &dyn Store) {
     escalate(store).await;
     answer(store).await;
     send(store).await;
+    post(store).await;
 }
 
 /// A key that was answered, and one of which nobody knows the outcome.
@@ -142,6 +144,22 @@ async fn send(store: &dyn Store) {
     let NextSend::Item(item) = store.begin_send(at(0), lane, 1).await.unwrap() else { panic!("it is there") };
     let last = Some("canary-last".to_owned());
     assert!(store.end_send(at(0), item.id, 1, SendEnd::Again(at(9)), last, Some(503)).await.unwrap());
+}
+
+/// A notice that was said anew, and one as it was put up.
+async fn post(store: &dyn Store) {
+    let change = |name: &str, seen| NoticeChange {
+        space: "target".to_owned(),
+        name: name.to_owned(),
+        seen,
+        value: Some(r#"{"note":"canary-notice"}"#.to_owned()),
+        due_at: Some(at(0)),
+    };
+    let both = vec![change("host:far", None), change("queue:q", None)];
+    let posted = store.post(at(0), both, Vec::new(), Vec::new()).await.unwrap();
+    let Posted::Done { versions, .. } = posted else { panic!("they are new") };
+    let again = vec![change("host:far", versions[0])];
+    assert_ne!(store.post(at(1), again, Vec::new(), Vec::new()).await.unwrap(), Posted::Outrun);
 }
 
 /// A task that somebody was told of, and has seen.
@@ -203,10 +221,11 @@ pub(crate) async fn told(store: &dyn Store) -> String {
         answers.push(format!("{record:?} {headers:?} {body}"));
     }
     let items = store.items(ItemQuery { limit: 100, ..ItemQuery::default() }).await.unwrap();
+    let notices = store.notices("target".to_owned(), None, 100).await.unwrap();
     let asides = store.asides(0, 100).await.unwrap();
     let lines: Vec<String> =
         asides.iter().map(|aside| String::from_utf8_lossy(&aside.scrap.text).into_owned()).collect();
     format!(
-        "{status:?}\n{events:?}\n{records:?}\n{letters:?}\n{payloads:?}\n{jobs:?}\n{asides:?}\n{lines:?}\n{groups:?}\n{versions:?}\n{tasks:?}\n{seen:?}\n{answers:?}\n{items:?}"
+        "{status:?}\n{events:?}\n{records:?}\n{letters:?}\n{payloads:?}\n{jobs:?}\n{asides:?}\n{lines:?}\n{groups:?}\n{versions:?}\n{tasks:?}\n{seen:?}\n{answers:?}\n{items:?}\n{notices:?}"
     )
 }

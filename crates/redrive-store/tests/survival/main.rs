@@ -5,6 +5,7 @@
 // Test code outside of the test functions themselves: what goes wrong is a panic, what was found is printed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+mod board;
 mod bounds;
 mod child;
 mod damage;

@@ -99,7 +99,7 @@ impl Script {
                     1 => dead(Cause::Network, "scripted"),
                     2 => Ending::Snoozed { run_at: now.after(SECOND), held_for: None },
                     3 => released(),
-                    5 => parked(now.after(SECOND), None, None),
+                    5 => parked(now.after(SECOND), None),
                     4 => cancelled(),
                     _ => success(),
                 };

@@ -12,6 +12,7 @@ use super::escalation::{Escalated, Listener, Telling};
 use super::maintenance::ClockWatch;
 use super::maintenance::recover::Rule;
 use super::policies::Policies;
+use super::target::Targets;
 use super::{Clock, Engine, EngineError, Shared, SystemClock};
 
 /// How long things are kept (R-D6).
@@ -223,6 +224,7 @@ impl EngineBuilder {
             telling: Telling::new(self.listener, escalate.notify_immediately),
             lang: self.lang.or_else(|| config.and_then(|config| config.settings.lang)).unwrap_or_default(),
             seed: self.seed.map(AtomicU64::new),
+            targets: Targets::new(config.map(|config| config.targets.clone()).unwrap_or_default()),
             retention: self.retention,
             recovery_rules,
             longest_lease_ms: AtomicU64::new(0),

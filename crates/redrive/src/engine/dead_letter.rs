@@ -10,6 +10,8 @@ use redrive_store::{Event, FailedAttempt, LeasedJob, LetterReason, NewLetter, Ta
 use serde_json::{Map, Value, json};
 
 pub use discard::Discard;
+#[cfg(all(feature = "exec", feature = "http-call"))]
+pub use edit::{BadPayload, check_payload};
 pub use export::{JobSettings, LetterLine, Work};
 pub use import::{BadLine, LettersImported};
 

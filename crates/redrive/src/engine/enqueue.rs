@@ -27,14 +27,23 @@ impl Engine {
 
     /// Adds jobs: either all of them or none.
     pub async fn enqueue_many(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, EngineError> {
-        let policies = self.policies();
-        for job in &jobs {
-            policies.named(job.policy.as_deref())?;
-            if let Some(overrides) = &job.overrides {
-                JobOverrides::parse(overrides)?;
-            }
-        }
+        self.check_jobs(&jobs).map_err(|(_, error)| error)?;
         Ok(self.0.store.enqueue(self.now(), jobs).await?)
+    }
+
+    /// Whether jobs can be added: their policies are there, what they override can be read, and they fit the store. Otherwise the
+    /// place of the first that cannot, and why.
+    pub fn check_jobs(&self, jobs: &[NewJob]) -> Result<(), (usize, EngineError)> {
+        let policies = self.policies();
+        for (place, job) in jobs.iter().enumerate() {
+            let at = |error| (place, error);
+            policies.named(job.policy.as_deref()).map_err(at)?;
+            if let Some(overrides) = &job.overrides {
+                JobOverrides::parse(overrides).map_err(at)?;
+            }
+            job.validate().map_err(|error| at(error.into()))?;
+        }
+        Ok(())
     }
 
     /// A job of this kind whose payload is written as JSON, to be furnished and enqueued.
@@ -155,6 +164,12 @@ impl JobBuilder {
     /// Only this worker leases it, while its presence lasts.
     pub fn held_for(mut self, worker: WorkerId) -> JobBuilder {
         self.job.held_for = Some(worker);
+        self
+    }
+
+    /// It goes to this target, and is protected together with everything else that goes there, as `key:NAME`.
+    pub fn target(mut self, target: impl Into<String>) -> JobBuilder {
+        self.job.target = Some(target.into());
         self
     }
 

@@ -55,6 +55,12 @@ pub enum EngineError {
     /// A subtask whose HTTP call cannot be made.
     #[error("the subtask {0} cannot be made: {1}")]
     BadCall(String, String),
+    /// A text that names no target.
+    #[error("{0:?} names no target; write host:NAME, queue:NAME or key:NAME")]
+    BadTarget(String),
+    /// Others change the same thing all the time.
+    #[error("{0} is being changed by others all the time; try again")]
+    Outrun(String),
     /// A redrive that nobody knows.
     #[error("there is no {0}")]
     UnknownRun(redrive_store::RunId),
@@ -74,6 +80,10 @@ pub enum EngineError {
     #[cfg(feature = "alerts")]
     #[error(transparent)]
     Alert(#[from] super::AlertProblem),
+    /// A token that cannot be made.
+    #[cfg(feature = "tokens")]
+    #[error(transparent)]
+    BadToken(#[from] super::TokenProblem),
     /// A schedule that cannot be had.
     #[cfg(feature = "schedules")]
     #[error(transparent)]

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use redrive_policy::review::ReviewPlan;
 use redrive_policy::{Cause, Verdict};
+use redrive_store::Origin;
 
 use super::handler::unreadable;
 use super::{Executor, Running};
@@ -34,6 +35,8 @@ const STEP_LEEWAY: Duration = Duration::from_mins(45);
 /// ```
 pub struct CommandExecutor {
     wiring: Box<dyn Fn(&Running) -> Wiring + Send + Sync>,
+    /// The programs that jobs which came in over the API may run.
+    listed: Vec<String>,
 }
 
 impl CommandExecutor {
@@ -49,7 +52,14 @@ impl CommandExecutor {
 
     /// The same, for those who want to know which attempt it is: how `redrive task run` shows what each step writes.
     pub fn wired_by(wiring: impl Fn(&Running) -> Wiring + Send + Sync + 'static) -> CommandExecutor {
-        CommandExecutor { wiring: Box::new(wiring) }
+        CommandExecutor { wiring: Box::new(wiring), listed: Vec::new() }
+    }
+
+    /// Jobs that came in over the API may run these programs, exactly as they are written here; without this, none.
+    #[must_use]
+    pub fn listing(mut self, programs: impl IntoIterator<Item = impl Into<String>>) -> CommandExecutor {
+        self.listed.extend(programs.into_iter().map(Into::into));
+        self
     }
 
     async fn carry_out(&self, running: &Running, spec: &CommandSpec) -> Executed {
@@ -76,6 +86,49 @@ impl CommandExecutor {
         #[cfg(feature = "snapshot")]
         let executed = guard.over(running, executed).await;
         executed
+    }
+}
+
+/// Why a command is not run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotListed {
+    /// Its program is not one that jobs which came in over the API may run.
+    #[error("jobs that came in over the API may not run {0:?}; list it in [server] commands to allow it")]
+    Program(String),
+    /// It asks for more than its program.
+    #[error(
+        "jobs that came in over the API may not set {0}: it would run other programs or touch other files than those listed"
+    )]
+    Setting(&'static str),
+}
+
+/// Whether a command may be run that came from there. A job of the API runs a listed program with arguments, and nothing around it:
+/// no variables, which can make a program load another one, and no review or snapshot, which run commands and write files.
+pub fn may_run(origin: Origin, spec: &CommandSpec, listed: &[String]) -> Result<(), NotListed> {
+    if origin == Origin::Local {
+        return Ok(());
+    }
+    let program = spec.argv.first().and_then(|program| program.to_str()).unwrap_or_default();
+    if !listed.iter().any(|known| known == program) {
+        return Err(NotListed::Program(program.chars().take(200).collect()));
+    }
+    let settings =
+        [("env", !spec.env.is_empty()), ("cwd", spec.cwd.is_some()), ("umask", spec.umask.is_some())];
+    let more = [("review", spec.review.is_some()), ("snapshot", spec.snapshot.is_some())];
+    match settings.into_iter().chain(more).find(|(_, is_set)| *is_set) {
+        Some((setting, _)) => Err(NotListed::Setting(setting)),
+        None => Ok(()),
+    }
+}
+
+fn not_run(refused: &NotListed) -> Evidence {
+    Evidence {
+        said: Some((Cause::Configuration, Verdict::No)),
+        error_type: "Refused".to_owned(),
+        message: refused.to_string(),
+        never_sent: true,
+        ..Evidence::default()
     }
 }
 
@@ -121,7 +174,10 @@ impl Executor for CommandExecutor {
     fn execute<'a>(&'a self, running: &'a Running) -> Pin<Box<dyn Future<Output = Executed> + Send + 'a>> {
         Box::pin(async move {
             match CommandSpec::from_payload(&running.job.payload) {
-                Ok(spec) => self.carry_out(running, &spec).await,
+                Ok(spec) => match may_run(running.job.origin, &spec, &self.listed) {
+                    Ok(()) => self.carry_out(running, &spec).await,
+                    Err(refused) => Executed::silent(Outcome::failed(not_run(&refused)), Duration::ZERO),
+                },
                 Err(error) => {
                     Executed::silent(Outcome::failed(unreadable(&error.to_string())), Duration::ZERO)
                 }

@@ -173,6 +173,7 @@ impl Engine {
         if chores.recovers {
             recover::recover(self, worker, &mut maintained).await?;
         }
+        self.tend_targets(chores.prunes).await?;
         if chores.prunes {
             prune::prune(self, &mut maintained).await?;
         }

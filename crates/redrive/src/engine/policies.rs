@@ -77,6 +77,11 @@ impl Policies {
         &self.default.policy.name
     }
 
+    /// Every policy, by name.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Policy> {
+        self.by_name.values().map(|named| &named.policy)
+    }
+
     /// The policy of that name, or the default.
     pub(super) fn named(&self, name: Option<&str>) -> Result<&Named, EngineError> {
         match name {

@@ -6,6 +6,7 @@
 
 mod text;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::future::poll_fn;
 use std::task::Poll;
@@ -195,6 +196,7 @@ impl Remote {
             }
             let mut kept = Kept { remote: self, leased };
             kept.set_late_aside().await?;
+            kept.park().await?;
             let handed = kept.hand_out(request.lease_for);
             if !handed.is_empty() {
                 return Ok(handed);
@@ -327,6 +329,24 @@ impl Kept<'_> {
         Ok(())
     }
 
+    /// What may not go to its target now is parked.
+    async fn park(&mut self) -> Result<(), EngineError> {
+        let engine = &self.remote.engine;
+        let endings = engine.gate(&self.leased, None, None).await?;
+        let parked = self
+            .leased
+            .iter()
+            .zip(endings)
+            .filter_map(|(leased, ending)| Some(Settlement { token: leased.token, ending: ending? }));
+        let parked: Vec<Settlement> = parked.collect();
+        if !parked.is_empty() {
+            let tokens: HashSet<LeaseToken> = parked.iter().map(|one| one.token).collect();
+            engine.settle(parked).await?;
+            self.leased.retain(|leased| !tokens.contains(&leased.token));
+        }
+        Ok(())
+    }
+
     fn hand_out(mut self, lease_for: Duration) -> Vec<HandedOut> {
         let Remote { engine, sealer, .. } = self.remote;
         let (now, policies, store_id) = (engine.now(), engine.policies(), engine.store().store_id());
@@ -366,11 +386,10 @@ fn leased(held: HeldLease, job: redrive_store::Job) -> LeasedJob {
         crashes: held.crashes,
         last_delay: held.last_delay,
         hint: None,
+        redriven: false,
         begun: true,
         expires_at: held.leased_at.after(held.lease_for),
         event: held.event,
-        // The gate has asked when it was handed out.
-        redriven: false,
     }
 }
 

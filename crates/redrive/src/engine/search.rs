@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
+use redrive_policy::Cause;
 use redrive_store::filter::{EventField, Filter};
 use redrive_store::{
-    DeadLetter, Event, EventFilter, EventSeq, Group, GroupQuery, JobId, LetterFilter, Order, Timestamp,
+    DeadLetter, Event, EventFilter, EventSeq, Group, GroupQuery, GroupState, JobId, LetterFilter, LetterHead,
+    Order, Timestamp,
 };
 
 use super::{Engine, EngineError};
@@ -15,6 +17,8 @@ const PAGE: u32 = 1_000;
 /// How many letters are looked at in one go by a test that no index serves, and how many whole ones are read.
 const HEADS_LOOKED_AT: u32 = 10_000;
 const LETTERS_AT_A_TIME: usize = 500;
+/// How many are read at once where only a part of each is kept.
+const FEW: usize = 32;
 /// How many pages of events from elsewhere are passed over in search of one of our own.
 const PASSED_OVER: u32 = 32;
 /// How many that a beginning could mean are named.
@@ -69,6 +73,42 @@ impl Engine {
         Ok(LetterPage { letters, next })
     }
 
+    /// What `shown` makes of letters that match, at most `limit`. No more than some thousands are looked at: a page may hold
+    /// fewer than there are, and then says where to look on. What it costs does not grow with the store, and payloads are not
+    /// held longer than it takes to look at them.
+    pub async fn letter_page<T>(
+        &self,
+        filter: LetterFilter,
+        limit: u32,
+        shown: impl Fn(&DeadLetter) -> T,
+    ) -> Result<(Vec<T>, Option<(Timestamp, JobId)>), EngineError> {
+        let page = self.store().letter_heads(filter.clone(), limit, HEADS_LOOKED_AT).await?;
+        let ids: Vec<JobId> = page.heads.iter().map(|head| head.id).collect();
+        let mut items = Vec::with_capacity(ids.len());
+        for some in ids.chunks(FEW) {
+            let letters = self.whole_letters(some, filter.oldest_first).await?;
+            items.extend(letters.iter().map(&shown));
+        }
+        Ok((items, page.next))
+    }
+
+    /// The oldest letters that match, at most `limit`: what is shown before something is done to all of them.
+    pub async fn sample_letters(
+        &self,
+        filter: LetterFilter,
+        limit: u32,
+    ) -> Result<Vec<LetterHead>, EngineError> {
+        let mut looking = LetterFilter { oldest_first: true, ..filter };
+        loop {
+            let page = self.store().letter_heads(looking.clone(), limit, HEADS_LOOKED_AT).await?;
+            match page.next {
+                // A test that few pass is asked until some have.
+                Some(next) if page.heads.is_empty() => looking.after = Some(next),
+                _ => return Ok(page.heads),
+            }
+        }
+    }
+
     /// Letters that pass a test: their heads first, and then those whole that did.
     async fn tested_letters(&self, filter: LetterFilter, limit: u32) -> Result<Vec<DeadLetter>, EngineError> {
         let mut ids: Vec<JobId> = Vec::new();
@@ -83,13 +123,13 @@ impl Engine {
                 _ => break,
             }
         }
+        self.whole_letters(&ids, filter.oldest_first).await
+    }
+
+    async fn whole_letters(&self, ids: &[JobId], oldest_first: bool) -> Result<Vec<DeadLetter>, EngineError> {
         let mut letters = Vec::with_capacity(ids.len());
         for some in ids.chunks(LETTERS_AT_A_TIME) {
-            let these = LetterFilter {
-                ids: Some(some.to_vec()),
-                oldest_first: filter.oldest_first,
-                ..LetterFilter::default()
-            };
+            let these = LetterFilter { ids: Some(some.to_vec()), oldest_first, ..LetterFilter::default() };
             letters.extend(self.store().letters(these, u32::try_from(some.len()).unwrap_or(u32::MAX)).await?);
         }
         Ok(letters)
@@ -198,6 +238,33 @@ impl Engine {
             1 => groups.pop().map_or(Named::Nothing, |group| Named::One(Box::new(group))),
             _ => Named::Several(groups.into_iter().take(NAMED).map(|group| group.fingerprint).collect()),
         })
+    }
+
+    /// Groups in one of these states, or in any, the largest first and those that are resolved last, at most `limit`; and
+    /// whether there are more.
+    pub async fn list_groups(
+        &self,
+        states: &[GroupState],
+        cause: Option<Cause>,
+        limit: u32,
+    ) -> Result<(Vec<Group>, bool), EngineError> {
+        let wanted = |state: &GroupState| states.is_empty() || states.contains(state);
+        let ask = |states: Vec<GroupState>, limit: u32| {
+            self.store().groups(GroupQuery { states, cause, prefix: None }, limit)
+        };
+        // One more than is shown tells whether there are more. What is resolved stands last, however many letters it has.
+        let one_more = limit.saturating_add(1);
+        let unresolved = GroupState::ALL.into_iter().filter(|state| *state != GroupState::Resolved);
+        let unresolved: Vec<GroupState> = unresolved.filter(wanted).collect();
+        let mut found = if unresolved.is_empty() { Vec::new() } else { ask(unresolved, one_more).await? };
+        let left = one_more.saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
+        if left > 0 && wanted(&GroupState::Resolved) {
+            found.extend(ask(vec![GroupState::Resolved], left).await?);
+        }
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let more = found.len() > limit;
+        found.truncate(limit);
+        Ok((found, more))
     }
 
     /// How many letters [`Engine::purge_letters`] would let go, and how many it would leave.

@@ -206,6 +206,7 @@ impl Engine {
             let error = match self.0.store.settle(self.now(), settlements.clone()).await {
                 Ok(settled) => {
                     self.tell_letters(&settlements, &settled, in_doubt).await;
+                    self.observe_settled(&settlements, &settled).await;
                     return Ok(settled);
                 }
                 // Settled twice is settled once: the second time finds no lease.

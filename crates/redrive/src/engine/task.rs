@@ -8,6 +8,7 @@ mod begin;
 mod drive;
 mod progress;
 mod recover;
+mod standing;
 mod story;
 
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 use redrive_policy::one_line;
 use redrive_policy::plan::{Plan, RecoveryStrategy};
 use redrive_store::{
-    JobId, JobState, MAX_NAME_BYTES, NewTask, SubtaskState, Task, TaskId, TaskState, TaskStep,
+    JobId, JobState, MAX_NAME_BYTES, NewTask, Origin, SubtaskState, Task, TaskId, TaskState, TaskStep,
 };
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,7 @@ use crate::bounded::both_ends;
 use crate::packed::PackedPath;
 pub use drive::{Driver, TaskTurn};
 use progress::Progress;
+pub use standing::{Standing, SubtaskLine};
 pub use story::TaskStory;
 
 /// The queue of a task's jobs, unless the plan names another: whoever runs a task takes from it.
@@ -41,6 +43,8 @@ pub struct TaskRequest {
     pub base: PathBuf,
     /// The umask of its commands; the worker's when nothing is said.
     pub umask: Option<u32>,
+    /// Where it came from: its jobs may do no more than that allows.
+    pub origin: Origin,
 }
 
 /// A plan as the store keeps it: with what it takes to run it from anywhere.
@@ -50,6 +54,9 @@ pub(super) struct Stored {
     pub(super) base: PackedPath,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) umask: Option<u32>,
+    /// Whether it came in through the API, which allows its jobs less.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) from_api: bool,
 }
 
 impl Stored {
@@ -125,14 +132,15 @@ pub fn subtask_id(task: TaskId, plan: &Plan, number: u32) -> String {
 
 /// Whether every subtask of a plan can be a job, before anything is stored: the number of the first that cannot, and why.
 pub fn check_plan(plan: &Plan) -> Result<(), (u32, Box<EngineError>)> {
-    let stored = Stored { plan: plan.clone(), base: PackedPath(PathBuf::from("/")), umask: None };
+    let base = PackedPath(PathBuf::from("/"));
+    let stored = Stored { plan: plan.clone(), base, umask: None, from_api: false };
     begin::fits(&stored)
 }
 
 impl Engine {
     /// Starts a task. Nothing is begun until somebody moves it on: a worker, or a [`Driver`].
     pub async fn start_task(&self, request: TaskRequest) -> Result<TaskId, EngineError> {
-        let TaskRequest { plan, place, base, umask } = request;
+        let TaskRequest { plan, place, base, umask, origin } = request;
         let policies = self.policies();
         for subtask in &plan.subtasks {
             policies.named(subtask.policy.as_deref())?;
@@ -143,7 +151,7 @@ impl Engine {
         let subtasks = u32::try_from(plan.subtasks.len()).unwrap_or(u32::MAX);
         // People read it on one line; the plan keeps it as it was written.
         let name = both_ends(&one_line(&plan.name), MAX_NAME_BYTES).into_owned();
-        let stored = Stored { plan, base: PackedPath(base), umask };
+        let stored = Stored { plan, base: PackedPath(base), umask, from_api: origin == Origin::Api };
         // Refused now rather than in the middle.
         begin::fits(&stored).map_err(|(_, error)| *error)?;
         let plan = serde_json::to_value(&stored).map_err(EngineError::Payload)?;

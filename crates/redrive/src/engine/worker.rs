@@ -7,6 +7,7 @@ mod beside;
 mod incarnation;
 mod run;
 mod slots;
+mod under_way;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -237,6 +238,20 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     /// How jobs of this kind are carried out, by something that is no typed handler.
     pub fn executor(mut self, kind: impl Into<String>, executor: Arc<dyn Executor>) -> WorkerBuilder<S> {
         self.plan.routes.insert(kind.into(), Route::One(Arc::new(ByExecutor(executor))));
+        self
+    }
+
+    /// How jobs of this kind are carried out, by work that is no executor.
+    #[cfg(feature = "push")]
+    pub(super) fn work(mut self, kind: String, work: Arc<dyn Work>) -> WorkerBuilder<S> {
+        self.plan.routes.insert(kind, Route::One(work));
+        self
+    }
+
+    /// How jobs of this kind are carried out many at a time, by a batch that has no type.
+    #[cfg(feature = "push")]
+    pub(super) fn batches(mut self, kind: String, max: usize, batch: Arc<dyn Batch>) -> WorkerBuilder<S> {
+        self.plan.routes.insert(kind, Route::Many { max, batch });
         self
     }
 

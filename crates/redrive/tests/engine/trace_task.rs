@@ -8,7 +8,7 @@ use std::time::Duration;
 use redrive::engine::{Context, TaskRequest, TraceEntry, TraceEvent, latest_iteration};
 use redrive::{Cause, Lang, fail};
 use redrive_policy::plan::Plan;
-use redrive_store::{TaskId, TaskState};
+use redrive_store::{Origin, TaskId, TaskState};
 use serde_json::{Value, json};
 
 use crate::support::{World, run};
@@ -63,7 +63,7 @@ async fn worked_off(world: &World, rounds: u32, parts: &[(&str, &[u32], u32, Cau
         "subtasks": parts.iter().map(subtask).collect::<Vec<_>>(),
     }))
     .unwrap();
-    let request = TaskRequest { plan, place: None, base: "/".into(), umask: None };
+    let request = TaskRequest { plan, place: None, base: "/".into(), umask: None, origin: Origin::Local };
     let id = world.engine.start_task(request).await.unwrap();
     let mut worker = world.worker();
     for (kind, _, failures, cause) in parts {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use redrive::engine::TaskRequest;
 use redrive_policy::Format;
 use redrive_policy::plan::Plan;
-use redrive_store::{SubtaskState, TaskId, TaskState};
+use redrive_store::{Origin, SubtaskState, TaskId, TaskState};
 
 use crate::child;
 use crate::support::run;
@@ -112,7 +112,10 @@ fn made() -> tempfile::TempDir {
         let (engine, store) = child::engine(folder.path(), 0);
         let (plan, _) = Plan::parse(PLAN, Format::Toml, "plan.toml").unwrap();
         let base = folder.path().join("base");
-        let id = engine.start_task(TaskRequest { plan, place: None, base, umask: None }).await.unwrap();
+        let id = engine
+            .start_task(TaskRequest { plan, place: None, base, umask: None, origin: Origin::Local })
+            .await
+            .unwrap();
         assert_eq!(id, TaskId(1));
         store.close().await.unwrap();
     });

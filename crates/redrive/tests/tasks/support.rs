@@ -14,8 +14,8 @@ use redrive::{Override, Policy};
 use redrive_policy::Format;
 use redrive_policy::plan::Plan;
 use redrive_store::{
-    Event, EventFilter, JobId, Order, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, SubtaskState,
-    Task, TaskId, TaskState,
+    Event, EventFilter, JobId, Order, Origin, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store,
+    SubtaskState, Task, TaskId, TaskState,
 };
 use tokio::sync::Notify;
 
@@ -134,7 +134,8 @@ impl World {
     }
 
     pub(crate) async fn start_plan(&self, plan: Plan) -> TaskId {
-        let request = TaskRequest { plan, place: None, base: self.base(), umask: None };
+        let request =
+            TaskRequest { plan, place: None, base: self.base(), umask: None, origin: Origin::Local };
         self.engine.start_task(request).await.unwrap()
     }
 

@@ -1,164 +1,181 @@
-//! The show worked out beforehand, in the policy's own time: who fails when, and what is decided.
+//! What happens when: the acts of the show, the traffic, and the configuration that makes waits short enough to watch. All
+//! lengths are those of a show of 20 s, and shrink or grow with it.
 
-use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
-use redrive_policy::{Cause, Classifier, DecisionRecord, Explanation, History, Lang, Policy, Rng, decide};
-use serde::Serialize;
+use redrive_policy::human_duration;
 
-use super::world::Work;
+use super::upstream::Mood;
 
-/// No piece of work is tried more often than this, whatever a configured policy says.
-const MAX_ATTEMPTS: u32 = 12;
+/// A show that is longer is played in rounds of this length.
+const ROUND: Duration = Duration::from_secs(30);
+/// The length that the script is written for.
+const WRITTEN_FOR: Duration = Duration::from_secs(20);
 
-/// One attempt that ended.
-pub(super) struct Event {
-    /// When, in the policy's time.
-    pub(super) at: Duration,
-    pub(super) work: usize,
-    pub(super) attempt: u32,
-    pub(super) happened: Happened,
+/// A part of the show.
+#[derive(Debug)]
+pub(super) struct Act {
+    /// Its name, which programs go by; `demo.act.<name>` says it to people.
+    pub(super) name: &'static str,
+    /// When it begins, as a share of the round.
+    begins: f64,
+    pub(super) mood: Mood,
+    /// What died of the lost key is put back.
+    pub(super) redrives: bool,
 }
 
-pub(super) enum Happened {
-    Succeeded,
-    Failed { said: &'static str, found: Box<Explanation>, record: Box<DecisionRecord> },
+const fn act(name: &'static str, begins: f64, mood: Mood) -> Act {
+    Act { name, begins, mood, redrives: false }
 }
 
-/// An event as a line of JSON.
-#[derive(Serialize)]
-pub(super) struct EventLine<'a> {
-    at_ms: u64,
-    work: &'a str,
-    attempt: u32,
-    outcome: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    decision: Option<&'a DecisionRecord>,
+pub(super) const ACTS: [Act; 7] = [
+    act("calm", 0.0, Mood::Healthy),
+    act("rate-limited", 0.12, Mood::RateLimiting),
+    act("slow", 0.24, Mood::Slow),
+    act("down", 0.34, Mood::Down),
+    act("back", 0.50, Mood::Healthy),
+    act("auth-broken", 0.60, Mood::AuthBroken),
+    Act { name: "redriven", begins: 0.70, mood: Mood::Healthy, redrives: true },
+];
+
+/// New orders come until here; what is left of the round is for those that are under way.
+const TRAFFIC_ENDS: f64 = 0.85;
+/// How many orders come in a show of 20 s, each second.
+const ORDERS_PER_SECOND: f64 = 8.0;
+/// Of so many orders one has no card.
+const NO_CARD: u64 = 12;
+
+/// The pace of a show.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    round: Duration,
+    scale: f64,
 }
 
-impl Event {
-    pub(super) fn as_json<'a>(&'a self, work: &'a str) -> EventLine<'a> {
-        let (outcome, text, rule, decision) = match &self.happened {
-            Happened::Succeeded => ("succeeded", None, None, None),
-            Happened::Failed { said, found, record } => {
-                ("failed", Some(*said), Some(found.failure.rule.as_str()), Some(&**record))
-            }
-        };
-        let at_ms = redrive_policy::round_to_millis(self.at);
-        EventLine { at_ms, work, attempt: self.attempt, outcome, text, rule, decision }
+impl Pace {
+    pub(super) fn of(lasts: Duration) -> Pace {
+        let round = lasts.min(ROUND);
+        Pace { round, scale: round.as_secs_f64() / WRITTEN_FOR.as_secs_f64() }
+    }
+
+    /// A length of the script, as it is played.
+    pub(super) fn played(self, written: Duration) -> Duration {
+        written.mul_f64(self.scale).max(Duration::from_millis(20))
+    }
+
+    /// Where the show is: the round, and the share of it that is over.
+    fn place(self, at: Duration) -> (u64, f64) {
+        let rounds = at.as_secs_f64() / self.round.as_secs_f64().max(0.001);
+        // As long as anybody watches, rounds are few.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let round = rounds as u64;
+        (round, rounds.fract())
+    }
+
+    /// The number of the act that is played, counted through all rounds.
+    pub(super) fn act(self, at: Duration) -> usize {
+        let (round, share) = self.place(at);
+        let within = ACTS.iter().rposition(|act| act.begins <= share).unwrap_or(0);
+        usize::try_from(round).unwrap_or(0).saturating_mul(ACTS.len()).saturating_add(within)
+    }
+
+    /// How many orders have come by then.
+    pub(super) fn orders(self, at: Duration) -> u64 {
+        let a_round = TRAFFIC_ENDS * WRITTEN_FOR.as_secs_f64() * ORDERS_PER_SECOND;
+        let (round, share) = self.place(at);
+        #[allow(clippy::cast_precision_loss)]
+        let so_far = round as f64 * a_round + share.min(TRAFFIC_ENDS) / TRAFFIC_ENDS * a_round;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let orders = so_far as u64;
+        orders
     }
 }
 
-/// Plays every piece of work to its end. Waits overlap, as they do in a worker.
-pub(super) fn play_out(
-    works: &[Work],
-    classifier: &Classifier,
-    policy: &Policy,
-    seed: u64,
-    lang: Lang,
-) -> Vec<Event> {
-    let mut rng = Rng::seeded(seed ^ 0x5eed);
-    let mut histories = vec![History::default(); works.len()];
-    let mut due: BTreeSet<(Duration, usize, u32)> =
-        (0..works.len()).map(|work| (start_of(work), work, 1)).collect();
-    let mut events = Vec::new();
-    while let Some((start, work, attempt)) = due.pop_first() {
-        let at = start + Duration::from_millis(rng.between(80, 400));
-        let tried = usize::try_from(attempt - 1).unwrap_or(usize::MAX);
-        let mishap = match works[work].mishaps.get(tried) {
-            Some(mishap) => *mishap,
-            None if works[work].heals || works[work].mishaps.is_empty() => {
-                events.push(Event { at, work, attempt, happened: Happened::Succeeded });
-                continue;
-            }
-            // What never heals goes on failing in the same way.
-            None => works[work].mishaps[works[work].mishaps.len() - 1],
-        };
-        let found = classifier.explain(&mishap.report());
-        let decision = decide(policy, &found.failure, &histories[work], &mut rng);
-        histories[work].record(&decision);
-        if let Some(delay) = decision.delay().filter(|_| attempt < MAX_ATTEMPTS) {
-            due.insert((at + delay, work, attempt + 1));
-        }
-        let record = Box::new(decision.record(lang));
-        let happened = Happened::Failed { said: mishap.text, found: Box::new(found), record };
-        events.push(Event { at, work, attempt, happened });
-    }
-    events.sort_by_key(|event| event.at);
-    events
+/// What an order says. Some have no card, and no upstream in any mood takes those.
+pub(super) fn order(number: u64) -> String {
+    let card = if number % NO_CARD == NO_CARD - 1 { "" } else { "tok_4242" };
+    format!("{{\"order\":{number},\"card\":\"{card}\"}}")
 }
 
-fn start_of(work: usize) -> Duration {
-    Duration::from_millis(600) * u32::try_from(work).unwrap_or(0)
-}
+/// The configuration of the show, as a file would say it.
+pub(super) fn configuration(upstream: SocketAddr, store: &Path, pace: Pace) -> String {
+    let long = |written_ms: u64| human_duration(pace.played(Duration::from_millis(written_ms)));
+    format!(
+        r#"# The configuration of `redrive demo`: everything is quicker than in life, so that it can be watched.
+store = "sqlite:{store}"
+policy = "demo"
 
-/// What became of one piece of work.
-pub(super) struct Ending {
-    pub(super) attempts: u32,
-    pub(super) waited: Duration,
-    pub(super) cause: Option<Cause>,
-    pub(super) succeeded: bool,
-    pub(super) set_aside: bool,
-}
+[policies.demo]
+extends = "stream"
+max_retries = 4
 
-impl Ending {
-    pub(super) fn of(work: usize, events: &[Event]) -> Ending {
-        let mut ending =
-            Ending { attempts: 0, waited: Duration::ZERO, cause: None, succeeded: false, set_aside: false };
-        for event in events.iter().filter(|event| event.work == work) {
-            ending.attempts = event.attempt;
-            match &event.happened {
-                Happened::Succeeded => ending.succeeded = true,
-                Happened::Failed { found, record, .. } => {
-                    ending.cause = Some(found.failure.cause);
-                    match record.delay_ms {
-                        Some(delay) => ending.waited += Duration::from_millis(delay),
-                        None => ending.set_aside = true,
-                    }
-                }
-            }
-        }
-        ending
-    }
+[policies.demo.backoff]
+type = "exponential"
+initial_delay = "{initial}"
+max_delay = "{cap}"
+jitter = {{ mode = "plus_minus", factor = 0.2 }}
+
+# Calls to the upstream stop while it is sick: what would have failed is parked, and no attempt is spent.
+[targets."host:{upstream}"]
+failures = 60
+of_at_least = 6
+within = "{within}"
+open_for = "{open}"
+open_for_at_most = "{open_most}"
+probes = 2
+ramp = "{ramp}"
+pace = "50/s"
+budget = false
+
+# A job that came in over the API may reach nothing private but the upstream.
+[server]
+allow = ["{upstream}"]
+"#,
+        store = store.display(),
+        initial = long(400),
+        cap = long(2_000),
+        within = long(3_000),
+        open = long(1_200),
+        open_most = long(2_000),
+        ramp = long(600),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::demo::world;
 
-    /// The show is honest: whatever the seed, what can heal gets done, and what cannot is set aside.
+    /// Issue 8, demo: every act has its turn in a show of any length, and orders come until shortly before the end.
     #[test]
-    fn what_heals_is_done_and_the_rest_is_set_aside() {
-        for seed in 0..200 {
-            let works = world::works(seed);
-            let events = play_out(&works, Classifier::built_in(), &Policy::standard(), seed, Lang::En);
-            assert!(events.is_sorted_by_key(|event| event.at));
-            for (i, work) in works.iter().enumerate() {
-                let ending = Ending::of(i, &events);
-                assert_eq!(ending.succeeded, work.heals, "{} with seed {seed}", work.id);
-                assert_eq!(ending.set_aside, !work.heals, "{} with seed {seed}", work.id);
-            }
-            // A wrong password is not tried twice, nor is a bad value whose text speaks of a timeout.
-            let attempts = |id: &str| {
-                let i = works.iter().position(|work| work.id == id).unwrap();
-                Ending::of(i, &events).attempts
-            };
-            assert_eq!((attempts("payment"), attempts("import"), attempts("report")), (1, 1, 4));
+    fn every_act_has_its_turn() {
+        for seconds in [2, 20, 30] {
+            let lasts = Duration::from_secs(seconds);
+            let pace = Pace::of(lasts);
+            let mut played: Vec<usize> = (0..1000).map(|part| pace.act(lasts * part / 1000)).collect();
+            played.dedup();
+            assert_eq!(played, (0..ACTS.len()).collect::<Vec<_>>());
+            assert_eq!(pace.orders(Duration::ZERO), 0);
+            assert_eq!(pace.orders(lasts.mul_f64(0.999)), 136);
         }
+        assert_eq!(
+            Pace::of(Duration::from_mins(1)).act(Duration::from_secs(31)),
+            ACTS.len(),
+            "a second round"
+        );
     }
 
+    /// Issue 8, demo: the show's configuration is one that any file could have.
     #[test]
-    fn a_seed_repeats_its_show() {
-        let show = || {
-            let works = world::works(3);
-            let events = play_out(&works, Classifier::built_in(), &Policy::standard(), 3, Lang::Ja);
-            events.iter().map(|event| (event.at, event.work, event.attempt)).collect::<Vec<_>>()
-        };
-        assert_eq!(show(), show());
+    fn the_configuration_loads() {
+        let at = "127.0.0.1:4000".parse().unwrap();
+        for seconds in [2, 20] {
+            let text = configuration(at, Path::new("/tmp/x.db"), Pace::of(Duration::from_secs(seconds)));
+            let config = redrive_policy::Config::parse(&text, redrive_policy::Format::Toml, "demo").unwrap();
+            assert!(config.policy("demo").is_some(), "{text}");
+            assert_eq!(config.warnings, Vec::new());
+        }
+        assert!(order(11).contains("\"card\":\"\"") && !order(12).contains("\"card\":\"\""));
     }
 }

@@ -1,68 +1,30 @@
 //! Where a subtask stands, in one word and in a few.
 
-use std::collections::HashMap;
+use std::ops::Deref;
 use std::time::Duration;
 
-use redrive::engine::TaskStory;
-use redrive_policy::graph;
+use redrive::engine::{Standing, SubtaskLine, TaskStory};
+use redrive_policy::Lang;
 use redrive_policy::plan::Plan;
-use redrive_policy::{Cause, EscalationLevel, Lang, one_line, redact};
-use redrive_store::{DeadLetter, JobStanding, SubtaskState, TaskState, Timestamp};
-use serde::{Serialize, Serializer};
+use redrive_store::Timestamp;
+use serde::Serialize;
 
 use super::super::moment::{date_time, rough};
 use super::super::{Reader, Span, Tone};
-use crate::escape::beginning;
 use crate::text::{say, text};
 
-/// What is quoted of a failure.
-const WHY_CHARS: usize = 120;
-
-/// Where a subtask stands, for people: with how its job does. In the order in which they ask for a look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Standing {
-    Failed,
-    Retrying,
-    Running,
-    /// Its job waits for a worker.
-    Queued,
-    /// Everything that it depends on is done; it waits for its turn.
-    Ready,
-    Waiting,
-    Skipped,
-    Cancelled,
-    Succeeded,
+/// Where a subtask stands, for people.
+pub(super) trait InWords {
+    fn mark(self) -> char;
+    fn tone(self) -> Tone;
+    fn word(self, lang: Lang) -> String;
+    fn span(self, lang: Lang) -> Span;
+    /// Whether a person who looks at a large task wants to see it.
+    fn asks_for_a_look(self) -> bool;
 }
 
-impl Standing {
-    pub(crate) const ALL: [Standing; 9] = [
-        Standing::Failed,
-        Standing::Retrying,
-        Standing::Running,
-        Standing::Queued,
-        Standing::Ready,
-        Standing::Waiting,
-        Standing::Skipped,
-        Standing::Cancelled,
-        Standing::Succeeded,
-    ];
-
-    /// The name that JSON uses.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Standing::Failed => "failed",
-            Standing::Retrying => "retrying",
-            Standing::Running => "running",
-            Standing::Queued => "queued",
-            Standing::Ready => "ready",
-            Standing::Waiting => "waiting",
-            Standing::Skipped => "skipped",
-            Standing::Cancelled => "cancelled",
-            Standing::Succeeded => "succeeded",
-        }
-    }
-
-    pub(super) const fn mark(self) -> char {
+impl InWords for Standing {
+    fn mark(self) -> char {
         match self {
             Standing::Failed => '✗',
             Standing::Retrying => '↻',
@@ -73,7 +35,7 @@ impl Standing {
         }
     }
 
-    pub(super) const fn tone(self) -> Tone {
+    fn tone(self) -> Tone {
         match self {
             Standing::Failed => Tone::Bad,
             Standing::Retrying => Tone::Warn,
@@ -84,76 +46,38 @@ impl Standing {
         }
     }
 
-    pub(super) fn word(self, lang: Lang) -> String {
+    fn word(self, lang: Lang) -> String {
         say(lang, &format!("task-view.standing.{}", self.name()))
     }
 
-    pub(super) fn span(self, lang: Lang) -> Span {
+    fn span(self, lang: Lang) -> Span {
         Span::new(self.word(lang), self.tone())
     }
 
-    /// Whether a person who looks at a large task wants to see it.
-    pub(super) const fn asks_for_a_look(self) -> bool {
+    fn asks_for_a_look(self) -> bool {
         matches!(self, Standing::Failed | Standing::Retrying | Standing::Running | Standing::Queued)
-    }
-}
-
-impl Serialize for Standing {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
     }
 }
 
 /// One subtask.
 #[derive(Debug, Serialize)]
 pub(crate) struct SubtaskItem {
-    pub(crate) id: String,
-    pub(crate) state: Standing,
-    depends_on: Vec<String>,
-    pub(super) job_id: Option<String>,
-    /// Attempts of its job since it was begun or put back, where they are known.
-    attempts: Option<u32>,
-    /// How often it was begun.
-    rounds: u32,
-    cause: Option<Cause>,
-    level: Option<EscalationLevel>,
-    /// What went wrong, in a line.
-    error: Option<String>,
-    /// What it was skipped for.
-    because_of: Option<String>,
-    started_at: Option<Timestamp>,
-    ended_at: Option<Timestamp>,
-    elapsed_ms: Option<u64>,
-    next_retry_at: Option<Timestamp>,
-    #[serde(skip)]
-    pub(super) after: Vec<usize>,
+    #[serde(flatten)]
+    line: SubtaskLine,
     /// What it does; told of a plan only.
     #[serde(skip)]
     does: Option<String>,
 }
 
-impl SubtaskItem {
-    fn new(id: String) -> SubtaskItem {
-        SubtaskItem {
-            id,
-            state: Standing::Waiting,
-            depends_on: Vec::new(),
-            job_id: None,
-            attempts: None,
-            rounds: 0,
-            cause: None,
-            level: None,
-            error: None,
-            because_of: None,
-            started_at: None,
-            ended_at: None,
-            elapsed_ms: None,
-            next_retry_at: None,
-            after: Vec::new(),
-            does: None,
-        }
-    }
+impl Deref for SubtaskItem {
+    type Target = SubtaskLine;
 
+    fn deref(&self) -> &SubtaskLine {
+        &self.line
+    }
+}
+
+impl SubtaskItem {
     /// Everything but the state, in a line.
     pub(super) fn note(&self, now: Timestamp, reader: Reader) -> String {
         let lang = reader.lang;
@@ -199,109 +123,15 @@ impl SubtaskItem {
         }
         parts.join(" · ")
     }
-
-    fn failed_with(&mut self, letter: &DeadLetter) {
-        self.attempts = Some(letter.attempts);
-        self.cause = Some(letter.cause);
-        self.level = Some(EscalationLevel::of(letter.cause, letter.retryable));
-        self.error = Some(beginning(&one_line(&redact(&letter.error_message)), WHY_CHARS));
-    }
 }
 
 /// The subtasks of a plan that is not started.
 pub(super) fn of_plan(plan: &Plan) -> Vec<SubtaskItem> {
-    let names: Vec<String> = (0..).take(plan.subtasks.len()).map(|number| plan.name_of(number)).collect();
-    let mut items = linked(plan, &names);
-    for (item, subtask) in items.iter_mut().zip(&plan.subtasks) {
-        item.does = Some(super::in_words(&subtask.work));
-    }
-    items
+    let lines = SubtaskLine::of_plan(plan).into_iter().zip(&plan.subtasks);
+    lines.map(|(line, subtask)| SubtaskItem { line, does: Some(super::in_words(&subtask.work)) }).collect()
 }
 
 /// The subtasks of a task, where each stands now.
 pub(super) fn of_story(story: &TaskStory, now: Timestamp) -> Vec<SubtaskItem> {
-    let mut items = linked(&story.plan, &super::names(story));
-    for row in &story.subtasks {
-        let Some(item) = items.get_mut(row.number as usize) else { continue };
-        item.job_id = row.job.map(|job| job.to_string());
-        item.rounds = row.rounds;
-        item.attempts = row.job.and_then(|job| story.attempts.get(&job).copied());
-        (item.started_at, item.ended_at) = (row.started_at, row.ended_at);
-        let until = row.ended_at.unwrap_or(now);
-        item.elapsed_ms = row
-            .started_at
-            .filter(|_| row.state != SubtaskState::Waiting)
-            .map(|at| u64::try_from(until.since(at).as_millis()).unwrap_or(u64::MAX));
-        item.state = match row.state {
-            SubtaskState::Waiting => Standing::Waiting,
-            SubtaskState::Started => Standing::Queued,
-            SubtaskState::Succeeded => Standing::Succeeded,
-            SubtaskState::Failed => Standing::Failed,
-            SubtaskState::Skipped => Standing::Skipped,
-            SubtaskState::Cancelled => Standing::Cancelled,
-        };
-    }
-    for begun in &story.begun {
-        let Some(item) = items.get_mut(begun.number as usize) else { continue };
-        match begun.standing {
-            JobStanding::Ready { attempts: 0, .. } => {}
-            JobStanding::Ready { attempts, run_at } => {
-                item.state = Standing::Retrying;
-                (item.attempts, item.next_retry_at) = (Some(attempts), Some(run_at));
-            }
-            JobStanding::Leased { attempt } => {
-                item.state = Standing::Running;
-                item.attempts = Some(attempt);
-            }
-            // Nobody has moved the task on yet.
-            JobStanding::Dead | JobStanding::Gone => item.state = Standing::Failed,
-            JobStanding::Succeeded => item.state = Standing::Succeeded,
-            JobStanding::Cancelled => item.state = Standing::Cancelled,
-        }
-    }
-    let letters: HashMap<u32, &DeadLetter> =
-        story.letters.iter().map(|(number, letter)| (*number, letter)).collect();
-    for (number, letter) in letters {
-        if let Some(item) = items.get_mut(number as usize) {
-            item.failed_with(letter);
-        }
-    }
-    explain_waiting(&story.plan, &mut items, story.task.state == TaskState::Running);
-    items
-}
-
-fn linked(plan: &Plan, names: &[String]) -> Vec<SubtaskItem> {
-    let mut items: Vec<SubtaskItem> = names.iter().cloned().map(SubtaskItem::new).collect();
-    for (item, subtask) in items.iter_mut().zip(&plan.subtasks) {
-        item.after = subtask.depends_on.iter().map(|number| *number as usize).collect();
-        item.depends_on = item.after.iter().filter_map(|number| names.get(*number).cloned()).collect();
-    }
-    items
-}
-
-/// What is ready, and what was skipped for which failure: each looks only at what it depends on itself.
-fn explain_waiting(plan: &Plan, items: &mut [SubtaskItem], goes_on: bool) {
-    // A stored plan has no cycle; one that cannot be read is shown without reasons.
-    let Ok(graph) = graph::Graph::of(plan) else { return };
-    for number in graph.order() {
-        let needs = graph.needs(*number);
-        let is_done = |need: &u32| items[*need as usize].state == Standing::Succeeded;
-        match items[*number as usize].state {
-            Standing::Waiting if goes_on && needs.iter().all(is_done) => {
-                items[*number as usize].state = Standing::Ready;
-            }
-            Standing::Skipped => {
-                let fault = needs.iter().find_map(|need| {
-                    let need = &items[*need as usize];
-                    match need.state {
-                        Standing::Failed | Standing::Cancelled => Some(need.id.clone()),
-                        Standing::Skipped => need.because_of.clone(),
-                        _ => None,
-                    }
-                });
-                items[*number as usize].because_of = fault;
-            }
-            _ => {}
-        }
-    }
+    story.subtask_lines(now).into_iter().map(|line| SubtaskItem { line, does: None }).collect()
 }

@@ -4,6 +4,33 @@ use redrive_store::{Edited, JobId, PayloadVersion};
 
 use crate::engine::{Engine, EngineError};
 
+/// Why nobody could do anything with a payload.
+#[cfg(all(feature = "exec", feature = "http-call"))]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadPayload(String);
+
+/// Whether those who run this kind could do anything with the payload. Handlers of other kinds are not ours to know.
+///
+/// ```
+/// use redrive::engine::check_payload;
+///
+/// assert!(check_payload("mail", b"anything").is_ok());
+/// assert!(check_payload("http", br#"{"method":"GET"}"#).is_err());
+/// ```
+#[cfg(all(feature = "exec", feature = "http-call"))]
+pub fn check_payload(kind: &str, payload: &[u8]) -> Result<(), BadPayload> {
+    match kind {
+        "exec" => {
+            crate::CommandSpec::from_payload(payload).map(drop).map_err(|error| BadPayload(error.to_string()))
+        }
+        "http" => {
+            crate::HttpSpec::from_payload(payload).map(drop).map_err(|error| BadPayload(error.to_string()))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Engine {
     /// Replaces the payload of a letter that was edited so often before; answers [`Edited::Changed`] and does nothing when it
     /// was edited otherwise meanwhile. The payload before is kept, and the event of it shows neither of them.

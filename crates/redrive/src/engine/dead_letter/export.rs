@@ -200,30 +200,44 @@ impl Engine {
         with_payload: bool,
         mut each: impl FnMut(LetterLine) -> std::io::Result<()>,
     ) -> Result<u64, EngineError> {
-        let store_id = self.store().store_id();
         let begun = self.now().after(std::time::Duration::from_millis(1));
         let before = Some(filter.before.map_or(begun, |before| before.min(begun)));
         let mut filter = LetterFilter { before, oldest_first: true, ..filter };
         let mut written = 0;
         loop {
-            let page = self.store().letter_heads(filter.clone(), AT_A_TIME, LOOKED_AT).await?;
-            let ids: Vec<JobId> = page.heads.iter().map(|head| head.id).collect();
-            let these =
-                LetterFilter { ids: Some(ids.clone()), oldest_first: true, ..LetterFilter::default() };
-            let letters =
-                if ids.is_empty() { Vec::new() } else { self.store().letters(these, AT_A_TIME).await? };
-            for letter in letters {
-                let job = if with_payload { self.job_of(letter.id).await? } else { None };
-                // One that went meanwhile has nothing left to be run elsewhere.
-                if with_payload && job.is_none() {
-                    continue;
-                }
-                each(LetterLine::new(letter, store_id, job.as_ref()))?;
+            let (lines, next) = self.letter_lines(filter.clone(), with_payload).await?;
+            for line in lines {
+                each(line)?;
                 written += 1;
             }
-            let Some(next) = page.next else { return Ok(written) };
+            let Some(next) = next else { return Ok(written) };
             filter.after = Some(next);
         }
+    }
+
+    /// The next few letters that match as lines, and where to look on; it costs the same however many there are.
+    pub async fn letter_lines(
+        &self,
+        filter: LetterFilter,
+        with_payload: bool,
+    ) -> Result<(Vec<LetterLine>, Option<(Timestamp, JobId)>), EngineError> {
+        let store_id = self.store().store_id();
+        let oldest_first = filter.oldest_first;
+        let page = self.store().letter_heads(filter, AT_A_TIME, LOOKED_AT).await?;
+        let ids: Vec<JobId> = page.heads.iter().map(|head| head.id).collect();
+        let these = LetterFilter { ids: Some(ids.clone()), oldest_first, ..LetterFilter::default() };
+        let letters =
+            if ids.is_empty() { Vec::new() } else { self.store().letters(these, AT_A_TIME).await? };
+        let mut lines = Vec::with_capacity(letters.len());
+        for letter in letters {
+            let job = if with_payload { self.job_of(letter.id).await? } else { None };
+            // One that went meanwhile has nothing left to be run elsewhere.
+            if with_payload && job.is_none() {
+                continue;
+            }
+            lines.push(LetterLine::new(letter, store_id, job.as_ref()));
+        }
+        Ok((lines, page.next))
     }
 
     /// Writes the letters that match as JSON Lines, the oldest first; answers how many.

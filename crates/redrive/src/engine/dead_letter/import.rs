@@ -69,6 +69,16 @@ enum Found {
     OwnEvent,
 }
 
+impl Found {
+    /// Its job may do no more than others that came in through the API, whatever the line says.
+    fn from_api(mut self) -> Found {
+        if let Found::Letter(letter) | Found::Own(_, letter) = &mut self {
+            letter.job.origin = Origin::Api;
+        }
+        self
+    }
+}
+
 /// What is written in one go.
 #[derive(Default)]
 struct Heap {
@@ -102,7 +112,7 @@ impl Engine {
                 } else {
                     Err(TOO_LONG.to_owned())
                 };
-                match found {
+                match found.map(|found| if options.from_api { found.from_api() } else { found }) {
                     // It went meanwhile, and somebody wants it back.
                     Ok(Found::Own(id, letter)) if self.was_let_go(id).await? => {
                         heap.letters.push(self.under_a_free_id(*letter).await?);

@@ -72,6 +72,8 @@ pub struct EscalationItem {
     pub id: EscalationId,
     /// What people call it.
     pub name: String,
+    /// The queue of a letter; of a task nothing is said here.
+    pub queue: Option<String>,
     /// When.
     pub escalated_at: Timestamp,
     /// How the task ended; absent for a letter.
@@ -272,6 +274,7 @@ fn of_task(task: ToldTask) -> EscalationItem {
     EscalationItem {
         id: EscalationId::Task(task.id),
         name: task.name,
+        queue: None,
         escalated_at: task.ended_at,
         task_state: Some(task.state),
         level: report.as_ref().map_or(EscalationLevel::Analysis, |report| report.level),
@@ -290,6 +293,7 @@ fn of_letter(letter: DeadLetter) -> EscalationItem {
         id: EscalationId::Letter(letter.id),
         // What it is called says more than its kind.
         name: letter.context["action"].as_str().map_or(letter.kind, str::to_owned),
+        queue: Some(letter.queue),
         escalated_at: letter.died_at,
         task_state: None,
         level,

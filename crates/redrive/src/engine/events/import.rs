@@ -34,6 +34,9 @@ pub struct ImportOptions {
     pub origin: String,
     /// Of a time without an offset: how many minutes it is ahead of UTC.
     pub offset_minutes: i32,
+    /// Whether it comes in through the API: jobs of letters may then do no more than others that came that way, whatever a
+    /// line says.
+    pub from_api: bool,
 }
 
 /// What an import did.

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use redrive_policy::plan::{Subtask, Work};
-use redrive_store::{NewJob, TaskId, WorkerId};
+use redrive_store::{NewJob, Origin, TaskId, WorkerId};
 
 use super::{Stored, TASK_QUEUE, subtask_id};
 use crate::engine::EngineError;
@@ -56,6 +56,7 @@ pub(super) fn job(
         source: subtask_id(task, &stored.plan, number),
         caller_id: Some(task.to_string()),
         held_for,
+        origin: if stored.from_api { Origin::Api } else { Origin::Local },
         ..NewJob::new(kind, payload)
     })
 }

@@ -4,27 +4,24 @@
 //! before work for the freed slots is asked for, so that both share a commit. One request for work is outstanding at a
 //! time, and one heartbeat covers every lease.
 
-use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use redrive_store::{
-    Ending, EventSeq, JobId, JobState, LeaseRequest, LeasedJob, Renewal, Settled, Settlement, StoreError,
-};
+use redrive_store::{Ending, EventSeq, LeaseRequest, LeasedJob, Renewal, Settled, Settlement, StoreError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::slots::{Slot, Slots};
+use super::under_way::{
+    Asking, Sifting, counter, is_last, is_over, next_leased, next_settled, next_sifted, passing, poll_some,
+    wait_for_more,
+};
 use super::{Plan, Route, Until, Worker, WorkerReport};
 use crate::engine::executor::{Boxed, Running, Wish, Work};
-use crate::engine::settle::next_run;
 use crate::engine::{AttemptReport, EngineError, Shutdown, attempt, batch};
 use crate::hooks::guarded;
 
-/// How many turns everybody gets, at most, before what has ended is settled.
-const TURNS: usize = 32;
 /// How often a worker that waits for an end looks whether it has come.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How often, at the least, expired leases are looked for.
@@ -66,7 +63,7 @@ impl Drop for Word {
 }
 
 /// A settlement that was sent: whose it is, and how it ended if somebody wants to hear it.
-struct Sent {
+pub(super) struct Sent {
     running: Running,
     last: bool,
     /// Where it is counted once it is written down.
@@ -74,8 +71,8 @@ struct Sent {
     ending: Option<Ending>,
 }
 
-type Counter = fn(&mut WorkerReport) -> &mut u64;
-type Settling<'a> = Boxed<'a, (Vec<Sent>, Result<Vec<Settled>, StoreError>)>;
+pub(super) type Counter = fn(&mut WorkerReport) -> &mut u64;
+pub(super) type Settling<'a> = Boxed<'a, (Vec<Sent>, Result<Vec<Settled>, StoreError>)>;
 
 /// How far a worker is on its way out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
@@ -98,6 +95,8 @@ struct Run<'a> {
     slots: Slots,
     sender: UnboundedSender<Finished>,
     settling: Vec<Settling<'a>>,
+    /// What was leased and stands at the gate of its target.
+    sifting: Vec<Sifting<'a>>,
     report: WorkerReport,
     /// What was waited for has happened.
     reached: bool,
@@ -116,6 +115,7 @@ pub(super) async fn run(
         slots: Slots::default(),
         sender,
         settling: Vec::new(),
+        sifting: Vec::new(),
         report: WorkerReport::default(),
         reached: false,
     };
@@ -157,7 +157,8 @@ impl<'a> Run<'a> {
 
         loop {
             let asked: usize = leasing.iter().map(|asking| asking.max).sum();
-            let free = plan.concurrency.saturating_sub(self.slots.len() + asked);
+            let at_the_gate: usize = self.sifting.iter().map(|sifting| sifting.count).sum();
+            let free = plan.concurrency.saturating_sub(self.slots.len() + asked + at_the_gate);
             // Another request does not wait for the first one's answer, once it is worth its way.
             let worth_it = match leasing.len() {
                 0 => free > 0,
@@ -192,10 +193,13 @@ impl<'a> Run<'a> {
                     if troubled {
                         calm_at.as_mut().reset(Instant::now() + TROUBLE_WAIT);
                     }
-                    self.start(leased.unwrap_or_default());
+                    self.sift(leased.unwrap_or_default());
                     if self.is_idle() && looking.is_none() {
                         looking = self.look();
                     }
+                }
+                (leased, endings) = next_sifted(&mut self.sifting), if !self.sifting.is_empty() => {
+                    self.sifted(leased, endings)?;
                 }
                 () = &mut calm_at, if troubled => troubled = false,
                 beat = poll_some(&mut beating), if beating.is_some() => {
@@ -237,7 +241,7 @@ impl<'a> Run<'a> {
 
     /// Nothing runs, and everything that ran is settled.
     fn is_idle(&self) -> bool {
-        self.slots.len() == 0 && self.settling.is_empty()
+        self.slots.len() == 0 && self.settling.is_empty() && self.sifting.is_empty()
     }
 
     fn ask_for(&self, free: usize) -> Boxed<'a, Result<Vec<LeasedJob>, StoreError>> {
@@ -253,6 +257,44 @@ impl<'a> Run<'a> {
             wait: if self.until == Until::Shutdown { *wait } else { (*wait).min(LOOK_EVERY) },
         };
         self.worker.engine.store().lease(self.worker.engine.now(), request)
+    }
+
+    /// Starts what is not protected; the rest waits at the gate of its target, and the loop does not.
+    fn sift(&mut self, leased: Vec<LeasedJob>) {
+        let worker = self.worker;
+        if leased.is_empty() || worker.engine.passes_freely(&leased) {
+            return self.start(leased);
+        }
+        let count = leased.len();
+        let answer = Box::pin(async move {
+            let held_for = worker.incarnation.held_for();
+            let endings = worker.engine.gate(&leased, None, held_for).await;
+            (leased, endings)
+        });
+        self.sifting.push(Sifting { count, answer });
+    }
+
+    /// Starts what may go. What may not is settled as everything else is, and so is what nobody could be asked about.
+    fn sifted(
+        &mut self,
+        leased: Vec<LeasedJob>,
+        endings: Result<Vec<Option<Ending>>, EngineError>,
+    ) -> Result<(), EngineError> {
+        let given_back = |why: &str| Some(Ending::Released { why: why.to_owned() });
+        let unknown = |leased: &[LeasedJob]| {
+            leased.iter().map(|_| given_back("the state of its target could not be read")).collect()
+        };
+        let endings = passing(endings, "the gate")?.unwrap_or_else(|| unknown(&leased));
+        let mut goes = Vec::with_capacity(leased.len());
+        for (leased, ending) in leased.into_iter().zip(endings) {
+            let leaves = self.stage != Stage::Working || self.reached;
+            match ending.or_else(|| if leaves { given_back("its worker leaves") } else { None }) {
+                Some(ending) => self.occupy(leased, false).0.send(ending),
+                None => goes.push(leased),
+            }
+        }
+        self.start(goes);
+        Ok(())
     }
 
     /// Starts what was leased, each in a task of its own, except that the items of a batch share one.
@@ -496,106 +538,4 @@ struct Beat {
     slots: Vec<(usize, redrive_store::LeaseToken)>,
     sent_at: Duration,
     renewed: Result<Vec<Renewal>, StoreError>,
-}
-
-/// Trouble of the store that may pass is told and waited out; other trouble ends the worker.
-fn passing<T>(answer: Result<T, EngineError>, what: &str) -> Result<Option<T>, EngineError> {
-    match answer {
-        Ok(answer) => Ok(Some(answer)),
-        // A lease that nobody heard of expires; a heartbeat or a takeover may be done twice.
-        Err(EngineError::Store(error)) if error.may_pass() || error.outcome_is_unknown() => {
-            tracing::warn!(%error, "{what} waits for the store");
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-async fn is_over(store: &dyn redrive_store::Store, job: JobId) -> Result<bool, StoreError> {
-    Ok(match store.job(job).await? {
-        None => true,
-        Some(record) => matches!(record.state, JobState::Dead(_) | JobState::Ended),
-    })
-}
-
-fn is_last(ending: &Ending) -> bool {
-    next_run(ending).is_none() && !matches!(ending, Ending::Released { .. })
-}
-
-fn counter(ending: &Ending) -> Counter {
-    match ending {
-        Ending::Succeeded { .. } => |report| &mut report.succeeded,
-        Ending::Retry { .. } => |report| &mut report.retried,
-        Ending::Dead { .. } => |report| &mut report.dead,
-        Ending::Snoozed { .. } => |report| &mut report.snoozed,
-        Ending::Parked { .. } => |report| &mut report.parked,
-        Ending::Cancelled { .. } => |report| &mut report.cancelled,
-        Ending::Released { .. } => |report| &mut report.released,
-    }
-}
-
-/// Polls what is under way. What is not there is never polled: the branch is off.
-async fn poll_some<T>(future: &mut Option<Boxed<'_, T>>) -> T {
-    match future {
-        Some(future) => future.await,
-        None => std::future::pending().await,
-    }
-}
-
-/// A request for work that is under way.
-struct Asking<'a> {
-    max: usize,
-    answer: Boxed<'a, Result<Vec<LeasedJob>, StoreError>>,
-}
-
-/// The next request for work that was answered. All of them are polled, so that each is sent before it is waited for.
-fn next_leased<'s, 'a>(
-    leasing: &'s mut Vec<Asking<'a>>,
-) -> impl Future<Output = Result<Vec<LeasedJob>, StoreError>> + use<'s, 'a> {
-    poll_fn(move |cx: &mut Context<'_>| {
-        for place in 0..leasing.len() {
-            if let Poll::Ready(answer) = leasing[place].answer.as_mut().poll(cx) {
-                drop(leasing.swap_remove(place));
-                return Poll::Ready(answer);
-            }
-        }
-        Poll::Pending
-    })
-}
-
-/// The next settlement that was answered. All of them are polled, so that each is sent before it is waited for.
-fn next_settled<'s, 'a>(
-    settling: &'s mut Vec<Settling<'a>>,
-) -> impl Future<Output = (Vec<Sent>, Result<Vec<Settled>, StoreError>)> + use<'s, 'a> {
-    poll_fn(move |cx: &mut Context<'_>| {
-        for place in 0..settling.len() {
-            if let Poll::Ready(answer) = settling[place].as_mut().poll(cx) {
-                drop(settling.swap_remove(place));
-                return Poll::Ready(answer);
-            }
-        }
-        Poll::Pending
-    })
-}
-
-/// Others are about to end as well, and one commit for all of them is cheaper than one for each: goes on as long as more
-/// of them end each time that everybody had a turn.
-async fn wait_for_more(
-    running: usize,
-    receiver: &mut UnboundedReceiver<Finished>,
-    finished: &mut Vec<Finished>,
-) {
-    for _ in 0..TURNS {
-        let so_far = finished.len();
-        if so_far >= running {
-            return;
-        }
-        tokio::task::yield_now().await;
-        while let Ok(another) = receiver.try_recv() {
-            finished.push(another);
-        }
-        if finished.len() == so_far {
-            return;
-        }
-    }
 }

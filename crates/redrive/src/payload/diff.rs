@@ -5,22 +5,25 @@ const MOST_PAIRS: usize = 4_000_000;
 
 /// Whether a line went or came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub enum Change {
+    /// It went.
     Removed,
+    /// It came.
     Added,
 }
 
 /// Lines that changed in one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Hunk {
+pub struct Hunk {
     /// The first line there before, and the first line there after, from 1.
-    pub(crate) at: (usize, usize),
-    pub(crate) lines: Vec<(Change, String)>,
+    pub at: (usize, usize),
+    /// What went, and what came.
+    pub lines: Vec<(Change, String)>,
 }
 
 impl Hunk {
     /// `@@ -3,2 +3 @@`, as patches write it.
-    pub(crate) fn heading(&self) -> String {
+    pub fn heading(&self) -> String {
         let count = |change: Change| self.lines.iter().filter(|(one, _)| *one == change).count();
         let side = |at: usize, count: usize| match count {
             // Of nothing, the line before is named.
@@ -37,7 +40,7 @@ impl Hunk {
 }
 
 /// What makes one text of the other.
-pub(crate) fn changes(old: &str, new: &str) -> Vec<Hunk> {
+pub fn changes(old: &str, new: &str) -> Vec<Hunk> {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let before = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let rest = old.len().min(new.len()) - before;

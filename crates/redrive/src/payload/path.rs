@@ -4,27 +4,44 @@ use std::fmt::Write;
 
 /// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum Step {
+    /// A member of an object.
     Key(String),
+    /// A place in a list, from 0.
     Index(usize),
 }
 
 /// Why a path leads nowhere. A step is counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PathTrouble {
+pub enum PathTrouble {
     /// It is no path.
     Syntax,
     /// It goes on with a key where there is no object.
-    NoObject { step: usize },
+    NoObject {
+        /// Where.
+        step: usize,
+    },
     /// It goes on with a number where there is no list.
-    NoList { step: usize },
+    NoList {
+        /// Where.
+        step: usize,
+    },
     /// The list is not so long.
-    NoIndex { step: usize, len: usize },
+    NoIndex {
+        /// Where.
+        step: usize,
+        /// How long it is.
+        len: usize,
+    },
     /// There is nothing there.
-    Missing { step: usize },
+    Missing {
+        /// Where.
+        step: usize,
+    },
 }
 
-pub(super) fn parse(text: &str) -> Result<Vec<Step>, PathTrouble> {
+/// Reads a path.
+pub fn parse(text: &str) -> Result<Vec<Step>, PathTrouble> {
     let mut rest = text.trim();
     let mut steps = Vec::new();
     // As jq writes it, with a dot first.
@@ -76,7 +93,7 @@ fn quoted(text: &str) -> Result<(String, &str), PathTrouble> {
 }
 
 /// A path up to and with this step, for people.
-pub(super) fn up_to(steps: &[Step], last: usize) -> String {
+pub fn up_to(steps: &[Step], last: usize) -> String {
     let mut out = String::new();
     for step in steps.iter().take(last + 1) {
         match step {

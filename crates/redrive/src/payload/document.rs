@@ -7,9 +7,10 @@ use super::path::{PathTrouble, Step};
 
 /// A value and how it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Document {
+pub enum Document {
     /// Keys with their quotation marks, in their order.
     Object(Vec<(String, Document)>),
+    /// Items in their order.
     Array(Vec<Document>),
     /// Anything else, as it stands.
     Scalar(String),
@@ -17,7 +18,7 @@ pub(super) enum Document {
 
 impl Document {
     /// Reads JSON.
-    pub(super) fn parse(text: &str) -> Result<Document, serde_json::Error> {
+    pub fn parse(text: &str) -> Result<Document, serde_json::Error> {
         // It decides what is JSON, and how deep it may nest; what follows only takes it apart.
         serde_json::from_str::<Value>(text)?;
         let mut rest = text.trim();
@@ -25,20 +26,31 @@ impl Document {
     }
 
     /// A value from the command line: JSON if it is, else a text.
-    pub(super) fn of_value(written: &str) -> Document {
+    pub fn of_value(written: &str) -> Document {
         Document::parse(written)
             .unwrap_or_else(|_| Document::Scalar(Value::String(written.to_owned()).to_string()))
     }
 
+    /// A value that was read, written again.
+    pub fn of_json(value: &Value) -> Document {
+        let text = value.to_string();
+        read(&mut text.as_str())
+    }
+
+    /// What it says.
+    pub fn value(&self) -> Option<Value> {
+        serde_json::from_str(&self.compact()).ok()
+    }
+
     /// On one line, without blanks.
-    pub(super) fn compact(&self) -> String {
+    pub fn compact(&self) -> String {
         let mut out = String::new();
         self.write(&mut out, None);
         out
     }
 
     /// Indented, for people; ends with a line break.
-    pub(super) fn pretty(&self) -> String {
+    pub fn pretty(&self) -> String {
         let mut out = String::new();
         self.write(&mut out, Some(0));
         out.push('\n');
@@ -83,7 +95,7 @@ impl Document {
     }
 
     /// Puts a value there. Objects on the way that are missing are made; a list grows by one at its end.
-    pub(super) fn set(&mut self, path: &[Step], value: Document) -> Result<(), PathTrouble> {
+    pub fn set(&mut self, path: &[Step], value: Document) -> Result<(), PathTrouble> {
         let mut here = self;
         for (i, step) in path.iter().enumerate() {
             here = match (step, here) {
@@ -112,7 +124,7 @@ impl Document {
     }
 
     /// Takes a value away.
-    pub(super) fn unset(&mut self, path: &[Step]) -> Result<(), PathTrouble> {
+    pub fn unset(&mut self, path: &[Step]) -> Result<(), PathTrouble> {
         let Some((last, way)) = path.split_last() else { return Err(PathTrouble::Syntax) };
         let mut here = self;
         for (i, step) in way.iter().enumerate() {
@@ -145,7 +157,7 @@ impl Document {
 }
 
 /// Whether a key that was written with quotation marks and escapes is this one.
-fn is_key(written: &str, key: &str) -> bool {
+pub(super) fn is_key(written: &str, key: &str) -> bool {
     serde_json::from_str::<String>(written).is_ok_and(|read| read == key)
 }
 

@@ -1,0 +1,166 @@
+//! What stands in the store: whether it is sound, who works, what is stopped, and what is stuck.
+
+use std::time::Duration;
+
+use redrive_store::{
+    EventFilter, LetterFilter, StoreError, StoreStatus, Timestamp, Trouble as StoreTrouble, WorkerId,
+    WorkerPresence,
+};
+
+use super::{Findings, Values};
+use crate::commands::opened::Opened;
+
+use crate::view::moment::rough;
+
+/// The store is looked through only while that is a matter of moments.
+const SMALL: u64 = 200_000;
+/// How far a clock may be ahead of ours.
+const SKEW: Duration = Duration::from_secs(2);
+/// How long work that is due may wait before somebody should know (R-C5).
+const LATE: Duration = Duration::from_mins(5);
+/// The queue of messages about alerts.
+const ALERTS: &str = "redrive-alerts";
+
+pub(super) async fn look(opened: &Opened, found: &mut Findings) -> Result<(), StoreError> {
+    let store = &opened.store;
+    let now = opened.now;
+    writes(opened, found).await;
+    let status = store.status(now).await?;
+    sound(opened, &status, found).await?;
+    let workers = store.workers(now).await?;
+    clock(opened, &workers, found).await?;
+    sample(opened, found).await?;
+    who_works(&status, &workers, found);
+    paused(&status, found);
+    late(&status, now, found);
+    waiting(&status, found);
+    Ok(())
+}
+
+/// A change that changes nothing: nobody has this number.
+async fn writes(opened: &Opened, found: &mut Findings) {
+    match opened.store.unregister(opened.now, WorkerId(i64::MAX)).await {
+        Ok(()) => found.ok("writes", "writes.yes", &[]),
+        Err(error) => found.trouble("writes", &crate::trouble::Trouble::Store(error)),
+    }
+}
+
+async fn sound(opened: &Opened, status: &StoreStatus, found: &mut Findings) -> Result<(), StoreError> {
+    if status.events > SMALL {
+        found.ok("integrity", "integrity.too-large", &[("n", &status.events)]);
+        return Ok(());
+    }
+    let report = opened.store.check().await?;
+    match report.violations.first() {
+        None => found.ok("integrity", "integrity.sound", &[("n", &report.checked.len())]),
+        Some(first) => {
+            let n = report.violations.len();
+            let values: Values<'_> = &[("n", &n), ("first", &first.what)];
+            found.problem("integrity", "integrity.broken", values, "redrive store check");
+        }
+    }
+    Ok(())
+}
+
+/// What others wrote cannot be from the future.
+async fn clock(opened: &Opened, workers: &[WorkerPresence], found: &mut Findings) -> Result<(), StoreError> {
+    let newest = opened.store.events(EventFilter::default(), 1).await?.first().map(|event| event.timestamp);
+    let seen = workers.iter().map(|worker| worker.seen_at).max();
+    let latest = newest.max(seen);
+    // Read again: looking has taken a while.
+    let now = Timestamp::from_system(std::time::SystemTime::now());
+    match latest.map(|latest| latest.since(now)) {
+        Some(ahead) if ahead > SKEW => {
+            found.warn("clock", "clock.ahead", &[("by", &rough(ahead))], "timedatectl");
+        }
+        Some(_) => found.ok("clock", "clock.fine", &[]),
+        None => found.ok("clock", "clock.unknown", &[]),
+    }
+    Ok(())
+}
+
+/// A sealed value is opened, if there is one; that the key is the right one was proved when the store was opened.
+async fn sample(opened: &Opened, found: &mut Findings) -> Result<(), StoreError> {
+    match opened.store.letters(LetterFilter::default(), 1).await {
+        Ok(letters) if letters.is_empty() => found.ok("payloads", "payloads.none", &[]),
+        Ok(_) => found.ok("payloads", "payloads.open", &[]),
+        Err(error) if matches!(error.trouble(), StoreTrouble::Unsealable { .. }) => {
+            found.problem("payloads", "payloads.sealed", &[("why", &error)], "redrive store check");
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+fn who_works(status: &StoreStatus, workers: &[WorkerPresence], found: &mut Findings) {
+    let due: u64 = status.lanes.iter().map(|lane| lane.ready.saturating_sub(lane.scheduled)).sum();
+    let values: Values<'_> = &[("n", &workers.len()), ("due", &due)];
+    match (workers.is_empty(), due) {
+        (false, _) => found.ok("workers", "workers.some", values),
+        (true, 0) => found.ok("workers", "workers.none", values),
+        (true, _) => found.problem("workers", "workers.nobody", values, "redrive serve"),
+    }
+    for lane in &status.lanes {
+        let waits = lane.ready.saturating_sub(lane.scheduled);
+        let taken = workers
+            .iter()
+            .any(|worker| worker.takes.as_ref().is_none_or(|takes| takes.takes(&lane.queue, &lane.kind)));
+        if waits > 0 && lane.paused_at.is_none() && !taken && !workers.is_empty() {
+            let values: Values<'_> = &[("n", &waits), ("queue", &lane.queue), ("kind", &lane.kind)];
+            let fix = format!("redrive work --queue {}", lane.queue);
+            found.warn("workers", "workers.not-taken", values, &fix);
+        }
+    }
+    let ours = concat!("redrive ", env!("CARGO_PKG_VERSION"));
+    let others =
+        workers.iter().filter(|worker| worker.label.contains("(redrive ") && !worker.label.contains(ours));
+    for other in others {
+        found.warn("version", "version.other", &[("worker", &other.label)], "redrive --version");
+    }
+}
+
+fn paused(status: &StoreStatus, found: &mut Findings) {
+    let mut queues: Vec<&str> =
+        status.lanes.iter().filter(|lane| lane.paused_at.is_some()).map(|lane| lane.queue.as_str()).collect();
+    queues.dedup();
+    if queues.is_empty() {
+        found.ok("queues", "queues.open", &[]);
+    }
+    for queue in queues {
+        let waits: u64 = status.lanes.iter().filter(|lane| lane.queue == queue).map(|lane| lane.ready).sum();
+        let fix = format!("redrive queue resume {queue}");
+        found.warn("queues", "queues.paused", &[("queue", &queue), ("n", &waits)], &fix);
+    }
+}
+
+fn late(status: &StoreStatus, now: Timestamp, found: &mut Findings) {
+    let oldest =
+        status.lanes.iter().filter(|lane| lane.paused_at.is_none()).filter_map(|lane| lane.oldest_due).min();
+    match oldest.map(|due| now.since(due)) {
+        Some(age) if age > LATE => {
+            found.warn("delay", "delay.late", &[("age", &rough(age))], "redrive serve --concurrency 32");
+        }
+        _ => found.ok("delay", "delay.fine", &[]),
+    }
+}
+
+/// What waits for a person.
+fn waiting(status: &StoreStatus, found: &mut Findings) {
+    let undelivered: u64 =
+        status.lanes.iter().filter(|lane| lane.queue == ALERTS).map(|lane| lane.dead).sum();
+    let letters = status.dead_letters.saturating_sub(undelivered);
+    let things = [
+        ("dead_letters", letters, "redrive dlq groups"),
+        ("alerts", undelivered, "redrive dlq list --queue redrive-alerts"),
+        ("unknown_outcomes", status.unknown_outcomes, "redrive idempotency --state unknown_outcome"),
+        ("outbox", status.outbox_failed, "redrive outbox list --state failed"),
+    ];
+    for (check, n, fix) in things {
+        if n > 0 {
+            found.warn(check, &format!("stuck.{check}"), &[("n", &n)], fix);
+        }
+    }
+    if things.iter().all(|(_, n, _)| *n == 0) {
+        found.ok("stuck", "stuck.nothing", &[]);
+    }
+}

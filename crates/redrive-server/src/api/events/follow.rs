@@ -1,0 +1,162 @@
+//! The stream of events over HTTP (server-sent events): it goes on where a client was cut off, skips nothing that commits late, and
+//! holds no more for a slow reader than a few pieces.
+
+use std::fmt::Write as _;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName};
+use http_body::Frame;
+use redrive_store::filter::{EventField, Filter};
+use redrive_store::{Event, EventFilter, EventSeq, Order};
+use tokio::sync::mpsc;
+
+use super::Told;
+use super::reach::Reach;
+use crate::Server;
+use crate::problem::{Code, Problem};
+
+/// How often a client hears that the stream lives.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long a reader may take over a piece before it is cut off. It may come back where it was.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How many events are read at once, how many bytes make a piece, and how many pieces wait for a reader.
+const PAGE: u32 = 200;
+const PIECE: usize = 64 << 10;
+const WAITING: usize = 4;
+/// How soon a client comes back when the stream ends.
+const BACK_AFTER: &str = "retry: 1000\n\n";
+
+/// Answers with the stream behind this place, or from now on.
+pub(super) async fn follow(
+    server: &Server,
+    reach: Reach,
+    filter: EventFilter,
+    also: Option<Filter<EventField>>,
+    last: Option<EventSeq>,
+) -> Result<Response, Problem> {
+    if server.shutdown().is_draining() {
+        return Err(Problem::of(Code::Draining));
+    }
+    let store = server.engine().store();
+    let seen = match last {
+        Some(last) => last,
+        None => store.wait_for_events(EventSeq::default(), Duration::ZERO).await?,
+    };
+    let (pieces, waiting) = mpsc::channel(WAITING);
+    let follower = Follower { server: server.clone(), reach, filter, also, seen, pieces };
+    tokio::spawn(follower.run());
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream"),
+        // A proxy that collects answers would hold back the stream.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((headers, Body::new(Pieces(waiting))).into_response())
+}
+
+struct Follower {
+    server: Server,
+    reach: Reach,
+    filter: EventFilter,
+    also: Option<Filter<EventField>>,
+    seen: EventSeq,
+    pieces: mpsc::Sender<Bytes>,
+}
+
+/// The stream is over: the client went away, is too slow, or the server ends.
+struct Over;
+
+impl Follower {
+    async fn run(mut self) {
+        let shutdown = self.server.shutdown().clone();
+        let reader = self.pieces.clone();
+        tokio::select! {
+            Err(Over) = self.tell() => {}
+            () = shutdown.draining() => {}
+            () = reader.closed() => {}
+        }
+    }
+
+    async fn tell(&mut self) -> Result<(), Over> {
+        self.send(BACK_AFTER.to_owned()).await?;
+        let engine = self.server.engine().clone();
+        loop {
+            let last = engine.store().wait_for_events(self.seen, HEARTBEAT).await.map_err(|error| {
+                tracing::warn!(%error, "a stream of events ends: the store cannot be asked");
+                Over
+            })?;
+            if last <= self.seen {
+                self.send(":\n\n".to_owned()).await?;
+                continue;
+            }
+            self.catch_up(last).await?;
+        }
+    }
+
+    /// Tells everything up to this place. No further: behind it something may still appear.
+    async fn catch_up(&mut self, last: EventSeq) -> Result<(), Over> {
+        let ended = |problem: Problem| {
+            tracing::warn!(code = problem.code.name(), "a stream of events ends");
+            Over
+        };
+        let engine = self.server.engine().clone();
+        while self.seen < last {
+            let next = EventFilter {
+                order: Order::OldestFirst,
+                after: Some(self.seen),
+                before: Some(EventSeq(last.0.saturating_add(1))),
+                ..self.filter.clone()
+            };
+            let events = engine.search_events(next, self.also.clone()).next(PAGE).await;
+            let events = events.map_err(|error| ended(error.into()))?;
+            let mut piece = String::new();
+            for event in &events {
+                if self.reach.sees(event).await.map_err(ended)? {
+                    write_event(&mut piece, event);
+                }
+                if piece.len() >= PIECE {
+                    self.send(std::mem::take(&mut piece)).await?;
+                }
+            }
+            if !piece.is_empty() {
+                self.send(piece).await?;
+            }
+            let full = u32::try_from(events.len()).is_ok_and(|len| len >= PAGE);
+            self.seen = if full { events.last().map_or(last, |event| event.seq) } else { last };
+        }
+        Ok(())
+    }
+
+    async fn send(&self, piece: String) -> Result<(), Over> {
+        match self.pieces.send_timeout(Bytes::from(piece), PATIENCE).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(Over),
+        }
+    }
+}
+
+fn write_event(piece: &mut String, event: &Event) {
+    // JSON has no line breaks in it, so one line of data is enough.
+    let Ok(json) = serde_json::to_string(&Told::new(event)) else { return };
+    // Writing into a text cannot fail.
+    let _ = write!(piece, "id: {}\ndata: {json}\n\n", event.seq.0);
+}
+
+/// The pieces as the body of an answer.
+struct Pieces(mpsc::Receiver<Bytes>);
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        self.0.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}

@@ -1,0 +1,28 @@
+//! What a job from outside may be: the kinds that redrive runs itself have a shape, and a guard.
+
+use redrive::{BadCall, HttpSpec};
+use redrive_store::NewJob;
+
+use crate::Server;
+use crate::problem::{Code, Problem};
+
+/// Whether a job that comes through the API may be added: its payload must be one that its kind can run.
+pub(super) fn check_origin(_server: &Server, job: &NewJob) -> Result<(), Problem> {
+    match &*job.kind {
+        "http" => HttpSpec::from_payload(&job.payload).map(drop).map_err(|bad| no_call(&bad)),
+        _ => Ok(()),
+    }
+}
+
+fn no_call(bad: &BadCall) -> Problem {
+    let (key, place) = match bad {
+        BadCall::Form(_) => ("call.form", "payload"),
+        BadCall::Method(_) => ("call.method", "payload.method"),
+        BadCall::Url(_) => ("call.url", "payload.url"),
+        BadCall::HeaderName(_) => ("call.header_name", "payload.headers"),
+        BadCall::HeaderValue(_) => ("call.header_value", "payload.headers"),
+        BadCall::NotYours(_) => ("call.not_yours", "payload.headers"),
+        BadCall::Base64(_) => ("call.base64", "payload.body"),
+    };
+    Problem::new(Code::Invalid, key).at(place)
+}

@@ -1,0 +1,147 @@
+//! Queues: how much waits where, and stopping their work for a while.
+
+use axum::Json;
+use axum::extract::State;
+use redrive::engine::QueueReport;
+use redrive_policy::redact;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Server;
+use crate::act::act;
+use crate::body::MayBody;
+use crate::caller::{Caller, Scope};
+use crate::path::Path;
+use crate::problem::{Code, Problem};
+use crate::route::Route;
+use crate::shape;
+
+/// The most that is kept of a reason.
+const WHY_CHARS: usize = 1_000;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/v1/queues", Scope::Read, "queues", "Every queue and how much is in it.", queues)
+            .answers::<shape::Page<QueueShape>>(200, "The queues, by name."),
+        Route::get("/v1/queues/{queue}", Scope::Read, "queue", "One queue and how much is in it.", queue)
+            .place::<shape::Name>("queue")
+            .answers::<QueueShape>(200, "The queue."),
+        Route::post(
+            "/v1/queues/{queue}/pause",
+            Scope::Operate,
+            "pause_queue",
+            "Hands out none of its work.",
+            pause,
+        )
+        .place::<shape::Name>("queue")
+        .may_take::<WhyBody>()
+        .answers::<Changed>(200, "It is paused; what runs goes on."),
+        Route::post(
+            "/v1/queues/{queue}/resume",
+            Scope::Operate,
+            "resume_queue",
+            "Hands out its work again.",
+            resume,
+        )
+        .place::<shape::Name>("queue")
+        .may_take::<WhyBody>()
+        .answers::<Changed>(200, "Its work is handed out."),
+    ]
+}
+
+/// A queue and how much is in it.
+#[derive(JsonSchema)]
+#[schemars(rename = "Queue")]
+#[allow(dead_code)] // Only its schema is used.
+struct QueueShape {
+    name: String,
+    /// Due, and waiting for a worker.
+    ready: u64,
+    /// Waiting for their time.
+    scheduled: u64,
+    running: u64,
+    dead: u64,
+    succeeded: u64,
+    /// How long the oldest one has been due.
+    oldest_due_age_ms: Option<u64>,
+    #[schemars(with = "Option<shape::Time>")]
+    paused_at: Option<String>,
+    paused_why: Option<String>,
+}
+
+/// Why something is done.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WhyBody {
+    /// Why; written down with the act.
+    why: Option<String>,
+}
+
+/// How a queue stands.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "QueueChanged")]
+struct Changed {
+    queue: String,
+    /// How it stands now.
+    paused: bool,
+    /// Whether it stood otherwise before.
+    changed: bool,
+}
+
+async fn queues(
+    State(server): State<Server>,
+    caller: Caller,
+) -> Result<Json<shape::Page<QueueReport>>, Problem> {
+    let mut items = server.engine().queue_reports().await?;
+    items.retain(|queue| caller.reaches(&queue.name));
+    Ok(Json(shape::Page { items, next: None }))
+}
+
+async fn queue(
+    State(server): State<Server>,
+    caller: Caller,
+    Path(queue): Path<String>,
+) -> Result<Json<QueueReport>, Problem> {
+    reached(&caller, &queue)?;
+    let all = server.engine().queue_reports().await?;
+    all.into_iter().find(|known| known.name == queue).map(Json).ok_or_else(|| unknown(&queue))
+}
+
+async fn pause(
+    State(server): State<Server>,
+    caller: Caller,
+    Path(queue): Path<String>,
+    MayBody(body): MayBody<WhyBody>,
+) -> Result<Json<Changed>, Problem> {
+    reached(&caller, &queue)?;
+    act(&server, &caller, "queue.pause", queue.clone(), body.why.clone()).await?;
+    let why = body.why.map(|why| redact(&why).chars().filter(|c| *c != '\0').take(WHY_CHARS).collect());
+    let engine = server.engine();
+    let changed = engine.store().pause_queue(engine.now(), queue.clone(), why).await?;
+    Ok(Json(Changed { queue, paused: true, changed }))
+}
+
+async fn resume(
+    State(server): State<Server>,
+    caller: Caller,
+    Path(queue): Path<String>,
+    MayBody(body): MayBody<WhyBody>,
+) -> Result<Json<Changed>, Problem> {
+    reached(&caller, &queue)?;
+    act(&server, &caller, "queue.resume", queue.clone(), body.why).await?;
+    let engine = server.engine();
+    let resumed = engine.store().resume_queue(engine.now(), queue.clone()).await?;
+    let changed = resumed.ok_or_else(|| unknown(&queue))?;
+    Ok(Json(Changed { queue, paused: false, changed }))
+}
+
+fn reached(caller: &Caller, queue: &str) -> Result<(), Problem> {
+    if caller.reaches(queue) {
+        return Ok(());
+    }
+    Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue))
+}
+
+fn unknown(queue: &str) -> Problem {
+    Problem::new(Code::NotFound, "queues.unknown").with("queue", queue)
+}

@@ -1,0 +1,280 @@
+//! Tasks: plans of dependent subtasks, begun over HTTP, looked at, ended and resumed.
+//!
+//! What a plan begins has come in through the API: its jobs may do no more than others that came that way.
+
+use std::path::PathBuf;
+
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use redrive::engine::{TASK_QUEUE, TaskRequest, check_plan, latest_iteration};
+use redrive_policy::Format;
+use redrive_policy::plan::{Plan, Work};
+use redrive_store::{Origin, TaskId, TaskState};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Server;
+use crate::act::act;
+use crate::body::{Body, MayBody};
+use crate::caller::{Caller, Scope};
+use crate::language::Language;
+use crate::path::Path;
+use crate::problem::{Code, Problem};
+use crate::query::Query;
+use crate::reach;
+use crate::route::Route;
+use crate::shape;
+use crate::shape::task::{Task, TaskWhole, Trace};
+
+/// The most tasks that are listed.
+const MOST: u32 = 200;
+/// How many problems of a plan are told.
+const TOLD: usize = 10;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post(
+            "/v1/tasks",
+            Scope::Produce,
+            "begin_task",
+            "Begins a task: a plan of dependent subtasks.",
+            begin,
+        )
+        .takes::<Wish>()
+        .answers::<TaskWhole>(201, "It is stored; workers move it on."),
+        Route::get("/v1/tasks", Scope::Read, "list_tasks", "Tasks, the newest first.", list)
+            .asks::<Asked>()
+            .answers::<Tasks>(200, "The tasks."),
+        Route::get("/v1/tasks/{id}", Scope::Read, "get_task", "A task and where each subtask stands.", show)
+            .place::<Id>("id")
+            .answers::<TaskWhole>(200, "The task.")
+            .problems(&[Code::NotFound]),
+        Route::post(
+            "/v1/tasks/{id}/cancel",
+            Scope::Operate,
+            "cancel_task",
+            "Asks that a task end: what runs is cancelled, nothing more is begun.",
+            cancel,
+        )
+        .place::<Id>("id")
+        .may_take::<Why>()
+        .answers::<TaskWhole>(200, "The task. It is over once a worker has moved it on.")
+        .problems(&[Code::NotFound, Code::Conflict]),
+        Route::post(
+            "/v1/tasks/{id}/resume",
+            Scope::Operate,
+            "resume_task",
+            "Goes on with a task that is over and did not succeed.",
+            resume,
+        )
+        .place::<Id>("id")
+        .may_take::<Why>()
+        .answers::<TaskWhole>(200, "The task.")
+        .problems(&[Code::NotFound, Code::Conflict]),
+        Route::get(
+            "/v1/tasks/{id}/trace",
+            Scope::Read,
+            "trace_task",
+            "The retries, escalations and recoveries of a task.",
+            trace,
+        )
+        .place::<Id>("id")
+        .asks::<Traced>()
+        .answers::<Trace>(200, "The trace.")
+        .problems(&[Code::NotFound]),
+    ]
+}
+
+/// The id of a task.
+struct Id;
+
+impl JsonSchema for Id {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "TaskId".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^task-[0-9]{1,18}$" })
+    }
+}
+
+/// A task to be begun.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Wish {
+    /// The plan, as `redrive task schema` describes it.
+    #[schemars(with = "shape::Object")]
+    plan: Value,
+}
+
+/// Which tasks.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    /// Only those that go on.
+    #[serde(default)]
+    open: bool,
+    /// How many at the most.
+    #[schemars(range(min = 1, max = 200))]
+    limit: Option<u32>,
+}
+
+/// How much of a trace.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Traced {
+    /// Only of the latest attempt of each part.
+    #[serde(default)]
+    latest: bool,
+}
+
+/// Tasks.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Tasks {
+    /// The newest first.
+    items: Vec<Task>,
+}
+
+/// Why something is done.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Why {
+    /// Why, for the record.
+    why: Option<String>,
+}
+
+async fn begin(
+    State(server): State<Server>,
+    caller: Caller,
+    Body(wish): Body<Wish>,
+) -> Result<(StatusCode, Json<TaskWhole>), Problem> {
+    let (mut plan, _) = Plan::parse(&wish.plan.to_string(), Format::Json, "plan").map_err(|error| {
+        Problem::in_words(Code::Invalid, |lang| {
+            let told = error.problems.iter().take(TOLD).map(|problem| problem.describe(lang));
+            told.collect::<Vec<_>>().join(" ")
+        })
+        .at("plan")
+    })?;
+    if plan.name.is_empty() {
+        "task".clone_into(&mut plan.name);
+    }
+    let queue = plan.queue.as_deref().unwrap_or(TASK_QUEUE);
+    if !caller.reaches(queue) {
+        return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue).at("plan.queue"));
+    }
+    refuse_commands(&plan)?;
+    check_plan(&plan).map_err(|(number, error)| {
+        let problem = Problem::new(Code::Invalid, "tasks.unfit").with("subtask", plan.name_of(number));
+        problem.with("why", error).at(format!("plan.subtasks[{number}]"))
+    })?;
+    let base = PathBuf::from("/");
+    let request = TaskRequest { plan, place: None, base, umask: None, origin: Origin::Api };
+    let id = server.engine().start_task(request).await?;
+    Ok((StatusCode::CREATED, Json(told(&server, id).await?)))
+}
+
+/// A plan from elsewhere runs no commands here: with one come its folder, its files and its own checks.
+fn refuse_commands(plan: &Plan) -> Result<(), Problem> {
+    for (number, subtask) in (0..).zip(&plan.subtasks) {
+        let runs = match &subtask.work {
+            Work::Command(_) => true,
+            Work::Handler { kind, .. } => kind == "exec",
+            Work::Http(_) => false,
+        };
+        if runs || subtask.review.is_some() || subtask.snapshot.is_some() {
+            let problem =
+                Problem::new(Code::Forbidden, "tasks.command").with("subtask", plan.name_of(number));
+            return Err(problem.at(format!("plan.subtasks[{number}]")));
+        }
+    }
+    Ok(())
+}
+
+async fn list(
+    State(server): State<Server>,
+    caller: Caller,
+    Query(query): Query<Asked>,
+) -> Result<Json<Tasks>, Problem> {
+    let limit = reach::limit(query.limit, MOST)?;
+    let tasks = server.engine().store().tasks(query.open, None, limit).await?;
+    let seen = tasks.into_iter().filter(|task| within_reach(&server, &caller, task));
+    Ok(Json(Tasks { items: seen.map(Task::from).collect() }))
+}
+
+async fn show(
+    State(server): State<Server>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<TaskWhole>, Problem> {
+    let task = found(&server, &caller, &id).await?;
+    told(&server, task.id).await.map(Json)
+}
+
+async fn cancel(
+    State(server): State<Server>,
+    caller: Caller,
+    Path(id): Path<String>,
+    MayBody(body): MayBody<Why>,
+) -> Result<Json<TaskWhole>, Problem> {
+    let task = found(&server, &caller, &id).await?;
+    act(&server, &caller, "task.cancel", task.id.to_string(), body.why.clone()).await?;
+    let why = body.why.unwrap_or_else(|| caller.who.clone());
+    if !server.engine().cancel_task(task.id, &why).await? {
+        return Err(Problem::new(Code::Conflict, "tasks.over").with("id", task.id));
+    }
+    told(&server, task.id).await.map(Json)
+}
+
+async fn resume(
+    State(server): State<Server>,
+    caller: Caller,
+    Path(id): Path<String>,
+    MayBody(body): MayBody<Why>,
+) -> Result<Json<TaskWhole>, Problem> {
+    let task = found(&server, &caller, &id).await?;
+    if task.state == TaskState::Succeeded {
+        return Err(Problem::new(Code::Conflict, "tasks.succeeded").with("id", task.id));
+    }
+    act(&server, &caller, "task.resume", task.id.to_string(), body.why).await?;
+    if !server.engine().resume_task(task.id).await? {
+        return Err(Problem::of(Code::Conflict));
+    }
+    told(&server, task.id).await.map(Json)
+}
+
+async fn trace(
+    State(server): State<Server>,
+    caller: Caller,
+    Language(lang): Language,
+    Path(id): Path<String>,
+    Query(query): Query<Traced>,
+) -> Result<Json<Trace>, Problem> {
+    let task = found(&server, &caller, &id).await?;
+    let entries = server.engine().trace_task(task.id, lang).await?.ok_or_else(|| reach::unknown(task.id))?;
+    let entries = if query.latest { latest_iteration(entries) } else { entries };
+    Ok(Json(Trace::new(task.id.to_string(), entries)))
+}
+
+async fn told(server: &Server, id: TaskId) -> Result<TaskWhole, Problem> {
+    let engine = server.engine();
+    Ok(TaskWhole::new(&engine.task_story(id).await?, engine.now()))
+}
+
+/// The task of that id, if it lies within reach.
+async fn found(server: &Server, caller: &Caller, id: &str) -> Result<redrive_store::Task, Problem> {
+    let id: TaskId = reach::id(id)?;
+    let task = server.engine().store().task(id).await?;
+    task.filter(|task| within_reach(server, caller, task)).ok_or_else(|| reach::unknown(id))
+}
+
+/// Whether the jobs of a task lie in a queue that the caller reaches.
+pub(super) fn within_reach(server: &Server, caller: &Caller, task: &redrive_store::Task) -> bool {
+    if caller.reaches_all() {
+        return true;
+    }
+    // A plan that cannot be read belongs to nobody.
+    let plan = server.engine().plan_of(task);
+    plan.is_ok_and(|plan| caller.reaches(plan.queue.as_deref().unwrap_or(TASK_QUEUE)))
+}

@@ -1,0 +1,121 @@
+//! TLS by rustls: 1.2 and later, a certificate that is exchanged without a restart, a key that nobody else can read.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::{self, ServerConfig};
+
+/// More than this is no certificate.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The certificate that a server shows. Cheap to clone; every clone is the same certificate.
+#[derive(Clone)]
+pub struct Tls(Arc<Inner>);
+
+struct Inner {
+    cert: PathBuf,
+    key: PathBuf,
+    config: RwLock<Arc<ServerConfig>>,
+}
+
+/// Why a certificate cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsTrouble {
+    /// A file cannot be read.
+    #[error("{file} cannot be read: {source}")]
+    Read {
+        /// The file.
+        file: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Others can read the key.
+    #[error("{file} can be read by others (mode {mode:04o}); chmod 600 it")]
+    KeyIsOpen {
+        /// The file.
+        file: String,
+        /// Its mode.
+        mode: u32,
+    },
+    /// There is nothing in it.
+    #[error("{file} holds no {what} in PEM")]
+    Nothing {
+        /// The file.
+        file: String,
+        /// What was looked for.
+        what: &'static str,
+    },
+    /// The two do not fit each other, or are not understood.
+    #[error("the certificate and its key cannot be used: {0}")]
+    Unfit(#[source] rustls::Error),
+}
+
+impl Tls {
+    /// Reads a certificate and its key.
+    pub fn load(cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Result<Tls, TlsTrouble> {
+        let (cert, key) = (cert.into(), key.into());
+        let config = RwLock::new(read(&cert, &key)?);
+        Ok(Tls(Arc::new(Inner { cert, key, config })))
+    }
+
+    /// Reads them again. Connections that come from now on are shown the new one; when it cannot be used, the old one stays.
+    pub fn reload(&self) -> Result<(), TlsTrouble> {
+        let config = read(&self.0.cert, &self.0.key)?;
+        *self.0.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        Ok(())
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        Arc::clone(&self.0.config.read().unwrap_or_else(PoisonError::into_inner)).into()
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("cert", &self.0.cert).field("key", &self.0.key).finish_non_exhaustive()
+    }
+}
+
+fn read(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsTrouble> {
+    let name = |path: &Path| path.display().to_string();
+    let nothing = |path, what| TlsTrouble::Nothing { file: name(path), what };
+    let (bytes, _) = contents(cert)?;
+    let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&bytes)
+        .collect::<Result<_, _>>()
+        .map_err(|_| nothing(cert, "certificate"))?;
+    if certificates.is_empty() {
+        return Err(nothing(cert, "certificate"));
+    }
+    let (bytes, mode) = contents(key)?;
+    if mode & 0o077 != 0 {
+        return Err(TlsTrouble::KeyIsOpen { file: name(key), mode });
+    }
+    let private = PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| nothing(key, "private key"))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+        .map_err(TlsTrouble::Unfit)?
+        .with_no_client_auth()
+        .with_single_cert(certificates, private)
+        .map_err(TlsTrouble::Unfit)?;
+    // h2 is not spoken.
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// What is in a file, and who may read it; both of the same file, whatever happens to its name meanwhile.
+fn contents(path: &Path) -> Result<(Vec<u8>, u32), TlsTrouble> {
+    let trouble = |source| TlsTrouble::Read { file: path.display().to_string(), source };
+    let file = File::open(path).map_err(trouble)?;
+    let mode = file.metadata().map_err(trouble)?.mode() & 0o7777;
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(trouble)?;
+    Ok((bytes, mode))
+}

@@ -1,0 +1,1 @@
+SELECT job_id, lane_id FROM redrive.dead_letter WHERE job_id < $1 ORDER BY job_id DESC LIMIT $2

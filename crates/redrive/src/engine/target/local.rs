@@ -1,0 +1,102 @@
+//! What a process knows of one target beside the board: what it read last, what it has not told yet, what it runs.
+
+use std::time::Duration;
+
+use redrive_policy::Rng;
+use redrive_policy::protection::{
+    CallResult, Health, Holder, Protection, TargetState, deposit, hold, observe,
+};
+use redrive_store::Timestamp;
+
+use super::{FRESH_FOR, HOLD_FOR, TELL_EVERY};
+
+/// The most results that wait to be told one by one; more are told together.
+const MOST_RESULTS: usize = 256;
+
+/// What a process knows of one target.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Local {
+    /// What the board said, under which version.
+    pub(super) state: TargetState,
+    pub(super) version: Option<i64>,
+    pub(super) read_at: Option<Duration>,
+    pub(super) told_at: Duration,
+    pub(super) running: u32,
+    pub(super) untold: Untold,
+}
+
+/// What the others have not heard.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Untold {
+    pub(super) first_attempts: u32,
+    pub(super) results: Vec<CallResult>,
+    /// The number of calls that run has changed.
+    pub(super) running_changed: bool,
+    /// Somebody should hear of it soon.
+    pub(super) urgent: bool,
+}
+
+impl Untold {
+    pub(super) fn is_empty(&self) -> bool {
+        self.first_attempts == 0 && self.results.is_empty() && !self.running_changed
+    }
+
+    pub(super) fn add(&mut self, result: CallResult) {
+        let alike =
+            |known: &&mut CallResult| known.health == result.health && known.wait_ms == result.wait_ms;
+        // Successes are told by their number; what says more is told one by one while there is room.
+        let together = result.health == Health::Well || self.results.len() >= MOST_RESULTS;
+        let known =
+            self.results.iter_mut().find(|known| alike(known) && (together || known.began == result.began));
+        match known {
+            Some(known) => {
+                known.times = known.times.saturating_add(result.times);
+                known.began = known.began.min(result.began);
+                known.took_ms = known.took_ms.midpoint(result.took_ms);
+            }
+            None if result.health != Health::Nothing => self.results.push(result),
+            None => self.running_changed = true,
+        }
+    }
+}
+
+impl Local {
+    pub(super) fn is_fresh(&self, steady: Duration) -> bool {
+        self.read_at.is_some_and(|read_at| steady.saturating_sub(read_at) < FRESH_FOR)
+    }
+
+    /// Whether first attempts pass without asking.
+    pub(super) fn is_quiet(&self, settings: &Protection, now: Timestamp, steady: Duration) -> bool {
+        self.is_fresh(steady) && !self.untold.urgent && self.state.is_quiet(settings, now.millis())
+    }
+
+    /// Whether the others should hear something now.
+    pub(super) fn must_tell(&self, settings: &Protection, steady: Duration) -> bool {
+        let passed = steady.saturating_sub(self.told_at);
+        let runs = settings.concurrency.is_some() && self.running > 0 && passed >= HOLD_FOR / 3;
+        self.untold.urgent || runs || (!self.untold.is_empty() && passed >= TELL_EVERY)
+    }
+
+    /// Adds what the others have not heard to what the board says.
+    pub(super) fn tell(
+        &self,
+        settings: &Protection,
+        state: &mut TargetState,
+        now: Timestamp,
+        holder: &str,
+        rng: &mut Rng,
+    ) {
+        let at = now.millis();
+        deposit(settings, state, at, self.untold.first_attempts);
+        observe(settings, state, at, &self.untold.results, rng);
+        if settings.concurrency.is_some() {
+            hold(
+                settings,
+                state,
+                at,
+                holder,
+                Holder { calls: self.running, until: now.after(HOLD_FOR).millis() },
+            );
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The names of targets, and which of them a job goes to.
+
+use std::borrow::Cow;
+
+use redrive_store::Job;
+use serde::Deserialize;
+
+use super::Rules;
+
+/// The part of a call that names its host.
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow)]
+    url: Cow<'a, str>,
+}
+
+/// The target that a call to this address goes to.
+///
+/// ```
+/// use redrive::engine::host_target;
+/// assert_eq!(host_target("https://user@API.example.com/orders?x=1").as_deref(), Some("host:api.example.com"));
+/// assert_eq!(host_target("http://[::1]:8080/").as_deref(), Some("host:[::1]:8080"));
+/// assert_eq!(host_target("mailto:ada@example.com"), None);
+/// ```
+pub fn host_target(url: &str) -> Option<String> {
+    let (scheme, rest) = url.trim().split_once("://")?;
+    let usual = match scheme.to_ascii_lowercase().as_str() {
+        "http" => ":80",
+        "https" => ":443",
+        _ => return None,
+    };
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    let host = authority.rsplit('@').next()?.to_ascii_lowercase();
+    let host = host.strip_suffix(usual).unwrap_or(&host).trim_end_matches([':', '.']);
+    let sound = !host.is_empty() && host.len() <= 240 && !host.chars().any(|c| c.is_control() || c == ' ');
+    sound.then(|| format!("host:{host}"))
+}
+
+impl Rules {
+    /// The protected targets of a job; most have none.
+    pub(super) fn targets_of(&self, job: &Job, also: Option<&str>) -> Vec<String> {
+        let mut names = Vec::new();
+        if job.inline {
+            return names;
+        }
+        if self.every_queue || (!self.queues.is_empty() && self.queues.contains(&job.queue)) {
+            names.push(format!("queue:{}", job.queue));
+        }
+        if let Some(key) = &job.target {
+            names.push(format!("key:{key}"));
+        }
+        names.extend(also.map(str::to_owned));
+        if job.kind == "http" {
+            let call = serde_json::from_slice::<Call<'_>>(&job.payload).ok();
+            names.extend(call.and_then(|call| host_target(&call.url)));
+        }
+        names.retain(|name| !self.of(name).is_nothing());
+        names.dedup();
+        names
+    }
+}

@@ -1,0 +1,163 @@
+//! Which tokens hold, as a server asks for every request. Known ones are kept in memory and read again twice a second, so that a
+//! token that was made or revoked elsewhere counts everywhere within a second.
+//!
+//! Whatever is wrong with a token, the same work is done and the same answer given: an id that nobody has, a wrong secret, a
+//! revoked and an expired token cannot be told apart.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use redrive_store::{NoticeChange, Timestamp};
+use subtle::{Choice, ConstantTimeEq};
+use tokio::time::Instant;
+
+use super::{PREFIX, Token, USED, keyed_hash};
+use crate::engine::{Engine, EngineError};
+
+/// How old what is known may be.
+const FRESH: Duration = Duration::from_millis(500);
+/// How often it is written down that a token is used.
+const USED_EVERY: Duration = Duration::from_mins(1);
+
+/// Knows the tokens of a store. Cheap to clone.
+#[derive(Clone)]
+pub struct TokenKeeper(Arc<Kept>);
+
+struct Kept {
+    engine: Engine,
+    known: RwLock<Option<Arc<Known>>>,
+    /// Held by whoever reads: the others wait for it instead of reading as well.
+    reading: tokio::sync::Mutex<()>,
+    used: Mutex<HashMap<String, Timestamp>>,
+}
+
+struct Known {
+    read_at: Instant,
+    pepper: [u8; 32],
+    tokens: HashMap<String, (Arc<Token>, [u8; 32])>,
+}
+
+/// What a shown token is worth.
+#[derive(Debug, Clone)]
+pub enum Shown {
+    /// It holds.
+    Good(Arc<Token>),
+    /// It does not; the id that it claims, for whoever counts.
+    Bad(String),
+}
+
+impl TokenKeeper {
+    /// For the tokens of this engine's store.
+    pub fn new(engine: &Engine) -> TokenKeeper {
+        TokenKeeper(Arc::new(Kept {
+            engine: engine.clone(),
+            known: RwLock::default(),
+            reading: tokio::sync::Mutex::default(),
+            used: Mutex::default(),
+        }))
+    }
+
+    /// Whether the store ever had a token.
+    pub async fn any(&self) -> Result<bool, EngineError> {
+        Ok(!self.known().await?.tokens.is_empty())
+    }
+
+    /// What this text is worth.
+    pub async fn check(&self, text: &str) -> Result<Shown, EngineError> {
+        let known = self.known().await?;
+        let (id, secret) =
+            text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_')).unwrap_or(("", text));
+        let nobody = [0; 32];
+        let (token, kept) = match known.tokens.get(id) {
+            Some((token, kept)) => (Some(token), kept),
+            None => (None, &nobody),
+        };
+        let hash = keyed_hash(&known.pepper, id, secret);
+        let holds = token.is_some_and(|token| token.holds(self.0.engine.now()));
+        let good = hash.ct_eq(kept) & Choice::from(u8::from(holds));
+        Ok(match token {
+            Some(token) if bool::from(good) => {
+                self.used(token);
+                Shown::Good(Arc::clone(token))
+            }
+            _ => Shown::Bad(id.chars().take(32).collect()),
+        })
+    }
+
+    /// What is known is read again before the next answer: after a token was made or revoked here.
+    pub fn forget(&self) {
+        *self.0.known.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn fresh(&self) -> Option<Arc<Known>> {
+        let known = self.0.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().filter(|known| known.read_at.elapsed() < FRESH).map(Arc::clone)
+    }
+
+    async fn known(&self) -> Result<Arc<Known>, EngineError> {
+        if let Some(known) = self.fresh() {
+            return Ok(known);
+        }
+        let _reading = self.0.reading.lock().await;
+        if let Some(known) = self.fresh() {
+            return Ok(known);
+        }
+        // As old as the moment before it was read.
+        let read_at = Instant::now();
+        let engine = &self.0.engine;
+        let stored = engine.read_tokens().await?;
+        let pepper = if stored.is_empty() { [0; 32] } else { engine.store_secret("pepper").await? };
+        let mut tokens = HashMap::with_capacity(stored.len());
+        for (notice, stored) in stored {
+            let hash = URL_SAFE_NO_PAD.decode(&stored.hash).ok().and_then(|hash| hash.try_into().ok());
+            // A hash that is none fits nothing, and the token still counts as one.
+            let hash: [u8; 32] = hash.unwrap_or_default();
+            tokens.insert(notice.name.clone(), (Arc::new(stored.token(notice.name)), hash));
+        }
+        let known = Arc::new(Known { read_at, pepper, tokens });
+        *self.0.known.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
+        Ok(known)
+    }
+
+    /// Writes down that a token is used, at most once a minute, and lets nobody wait for it.
+    fn used(&self, token: &Arc<Token>) {
+        let now = self.0.engine.now();
+        {
+            let mut used = self.0.used.lock().unwrap_or_else(PoisonError::into_inner);
+            if used.get(&token.id).is_some_and(|last| now.since(*last) < USED_EVERY) {
+                return;
+            }
+            used.insert(token.id.clone(), now);
+        }
+        let (engine, name) = (self.0.engine.clone(), token.id.clone());
+        tokio::spawn(async move {
+            if let Err(error) = write_use(&engine, name, now).await {
+                tracing::debug!(%error, "when a token was used could not be written down");
+            }
+        });
+    }
+}
+
+async fn write_use(engine: &Engine, name: String, at: Timestamp) -> Result<(), EngineError> {
+    let store = engine.store();
+    let before = store.notice(USED.to_owned(), name.clone()).await?;
+    let last = before.as_ref().and_then(|notice| notice.value.parse().ok()).map(Timestamp::from_millis);
+    if last.is_some_and(|last| at.since(last) < USED_EVERY) {
+        return Ok(());
+    }
+    let (space, seen) = (USED.to_owned(), before.map(|notice| notice.version));
+    let change = NoticeChange { space, name, seen, value: Some(at.millis().to_string()), due_at: None };
+    // Who was faster wrote the same minute.
+    store.post(engine.now(), vec![change], Vec::new(), Vec::new()).await?;
+    Ok(())
+}
+
+impl fmt::Debug for TokenKeeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenKeeper").field("engine", &self.0.engine).finish_non_exhaustive()
+    }
+}
