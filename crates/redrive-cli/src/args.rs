@@ -2,6 +2,7 @@
 //!
 //! No text for people stands here: `help.rs` walks the finished tree and puts it in by key.
 
+mod alerts;
 mod doctor;
 mod escalation;
 mod filter;
@@ -31,6 +32,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use redrive_policy::{Cause, Lang};
 
+pub(crate) use alerts::{AlertsCommand, SilenceArgs};
 pub(crate) use doctor::{DoctorArgs, HealthArgs};
 pub(crate) use escalation::{EscalationsArgs, EscalationsCommand, Place as EscalationPlace, SubjectArg};
 pub(crate) use filter::BadFilter;
@@ -240,6 +242,10 @@ pub(crate) enum StoredCommand {
     },
     Proxy(ProxyArgs),
     Serve(ServeArgs),
+    Alerts {
+        #[command(subcommand)]
+        command: Option<AlertsCommand>,
+    },
     Schedule {
         #[command(subcommand)]
         command: Option<ScheduleCommand>,

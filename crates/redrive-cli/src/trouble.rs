@@ -1,5 +1,6 @@
 //! Our own trouble, as opposed to the failures we are asked about: what went wrong and what to do next.
 
+mod alert;
 mod desk;
 mod filter;
 mod outbox;
@@ -132,6 +133,8 @@ pub(crate) enum Trouble {
     NoSnapshotPlace,
     /// The trouble of those who send later.
     Outbox(OutboxTrouble),
+    /// The trouble of those who want to be told.
+    Alert(redrive::engine::AlertProblem),
     /// The trouble of those who want work done by the clock.
     Schedule(ScheduleTrouble),
 }
@@ -142,6 +145,7 @@ impl From<EngineError> for Trouble {
             EngineError::Store(error) => error.into(),
             EngineError::UnknownPolicy { name, known } => Trouble::UnknownPolicy { written: name, known },
             EngineError::BadRecoveryRule { rule, why } => Trouble::RecoveryRule { rule, why },
+            EngineError::Alert(problem) => Trouble::Alert(problem),
             EngineError::Schedule(problem) => Trouble::Schedule(ScheduleTrouble::Problem(problem)),
             EngineError::Io(error) => Trouble::Input(error),
             other => Trouble::Engine(other),
@@ -186,6 +190,7 @@ impl Trouble {
             Trouble::Serve(trouble) => trouble.exit(),
             Trouble::Snapshot(error) => snapshot::exit(error),
             Trouble::Outbox(trouble) => trouble.exit(),
+            Trouble::Alert(problem) => alert::exit(problem),
             Trouble::Schedule(trouble) => trouble.exit(),
             Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
                 Exit::Usage
@@ -358,6 +363,7 @@ impl Trouble {
             Trouble::Serve(trouble) => trouble.message(lang),
             Trouble::Snapshot(error) => snapshot::messages(error, lang).join("; "),
             Trouble::Outbox(trouble) => trouble.message(lang),
+            Trouble::Alert(problem) => alert::message(problem, lang),
             Trouble::Schedule(trouble) => trouble.message(lang),
             Trouble::NoSnapshotPlace => say(lang, "trouble.snapshot.no-place"),
         }
@@ -421,6 +427,7 @@ impl Trouble {
             Trouble::Review(_) => None,
             Trouble::Desk(trouble) => trouble.hint(lang),
             Trouble::Outbox(trouble) => trouble.hint(lang),
+            Trouble::Alert(problem) => alert::hint(problem, lang),
             Trouble::Schedule(trouble) => trouble.hint(lang),
             Trouble::Task(trouble) => Some(trouble.hint(lang)),
             Trouble::Proxy(trouble) => Some(trouble.hint(lang)),

@@ -5,6 +5,7 @@
 //! renderers escape all of them.
 
 pub(crate) mod accuracy;
+pub(crate) mod alerts;
 pub(crate) mod backoff;
 pub(crate) mod badge;
 pub(crate) mod block;

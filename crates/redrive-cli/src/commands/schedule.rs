@@ -154,8 +154,12 @@ pub(super) fn record(
     why: Option<String>,
     stage: &Stage<'_>,
 ) -> Result<(), Trouble> {
-    let named = ["USER", "LOGNAME"].into_iter().find_map(|name| stage.env.get(std::ffi::OsStr::new(name)));
-    let user = named.map_or_else(|| "unknown".to_owned(), |user| user.to_string_lossy().into_owned());
-    let act = Act { who: format!("cli:{user}"), act: act.to_owned(), target, why };
+    let act = Act { who: user(stage), act: act.to_owned(), target, why };
     Ok(opened.runtime.block_on(engine.record_act(act))?)
+}
+
+/// Who types.
+pub(super) fn user(stage: &Stage<'_>) -> String {
+    let named = ["USER", "LOGNAME"].into_iter().find_map(|name| stage.env.get(std::ffi::OsStr::new(name)));
+    format!("cli:{}", named.map_or_else(|| "unknown".into(), |user| user.to_string_lossy()))
 }

@@ -17,10 +17,16 @@ fn a_command_is_told_in_its_language() {
         world.deliver().await;
         let read = |name: &str| std::fs::read_to_string(world.folder.path().join(name)).unwrap();
         let english = read("en");
-        assert!(english.starts_with("redrive: critical: dead letters: 1 (limit 1).\n- 1 × validation_error"), "{english}");
+        assert!(
+            english.starts_with("redrive: critical: dead letters: 1 (limit 1).\n- 1 × validation_error"),
+            "{english}"
+        );
         assert!(english.ends_with("dead_letters critical 1\n"), "{english}");
         let japanese = read("ja");
-        assert!(japanese.starts_with("redrive: 重大: デッドレター: 1（基準 1）。\n- 1 件 validation_error"), "{japanese}");
+        assert!(
+            japanese.starts_with("redrive: 重大: デッドレター: 1（基準 1）。\n- 1 件 validation_error"),
+            "{japanese}"
+        );
     });
 }
 
@@ -37,7 +43,9 @@ fn a_broken_template_falls_back_loudly() {
         run(async {
             let sink = Sink::answering(&[]).await;
             let url = sink.url();
-            let config = format!("[[alerts.receivers]]\nname = \"own\"\nwebhook = \"{url}\"\ntemplate = \"FOLDER/own.j2\"\n");
+            let config = format!(
+                "[[alerts.receivers]]\nname = \"own\"\nwebhook = \"{url}\"\ntemplate = \"FOLDER/own.j2\"\n"
+            );
             let world = World::new(&config).await;
             std::fs::write(world.folder.path().join("own.j2"), template).unwrap();
             world.die(1, "say \"hello\"\n<!channel>").await;
@@ -61,7 +69,8 @@ fn slack_is_told_in_its_form() {
     run(async {
         let sink = Sink::answering(&[]).await;
         let url = sink.url();
-        let config = format!("[[alerts.receivers]]\nname = \"chat\"\nwebhook = \"{url}\"\nformat = \"slack\"\n");
+        let config =
+            format!("[[alerts.receivers]]\nname = \"chat\"\nwebhook = \"{url}\"\nformat = \"slack\"\n");
         let world = World::new(&config).await;
         world.die(1, "wake <!channel> up").await;
         world.look_after(Duration::from_secs(1)).await;

@@ -43,7 +43,8 @@ impl Sink {
                     kept.push(Got { head, body, answered });
                     answered
                 };
-                let answer = format!("HTTP/1.1 {answered} x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                let answer =
+                    format!("HTTP/1.1 {answered} x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
                 let _ = stream.write_all(answer.as_bytes()).await;
             }
         });

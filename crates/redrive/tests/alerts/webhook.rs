@@ -12,7 +12,9 @@ use crate::world::{World, run};
 const MINUTE: Duration = Duration::from_mins(1);
 
 fn config(url: &str) -> String {
-    format!("[[alerts.receivers]]\nname = \"ops\"\nwebhook = \"{url}\"\nheaders = {{ Authorization = \"Bearer topsecretheader\" }}\n")
+    format!(
+        "[[alerts.receivers]]\nname = \"ops\"\nwebhook = \"{url}\"\nheaders = {{ Authorization = \"Bearer topsecretheader\" }}\n"
+    )
 }
 
 /// R-C5: an alert fires and resolves against a webhook that fails twice first; each message arrives once, under one key.
@@ -28,7 +30,10 @@ fn an_alert_fires_and_resolves_although_the_webhook_fails_twice() {
         let got = sink.got();
         assert_eq!(got.iter().map(|one| one.answered).collect::<Vec<_>>(), [500, 503, 200]);
         let keys: Vec<_> = got.iter().map(|one| one.header("idempotency-key").unwrap().to_owned()).collect();
-        assert!(keys.iter().all(|key| *key == keys[0] && key.starts_with("alert:dead_letters:fired:")), "{keys:?}");
+        assert!(
+            keys.iter().all(|key| *key == keys[0] && key.starts_with("alert:dead_letters:fired:")),
+            "{keys:?}"
+        );
         assert!(got.iter().all(|one| one.header("redrive-alert-hop") == Some("1")));
         let body = &got[2].body;
         assert_eq!((body["what"].as_str(), body["rule"].as_str()), (Some("fired"), Some("dead_letters")));
@@ -49,7 +54,11 @@ fn an_alert_fires_and_resolves_although_the_webhook_fails_twice() {
             assert!(!stream.contains(secret), "{secret} is in the stream");
         }
         let report = world.engine.alerts().await.unwrap();
-        assert!(!report.is_firing() && report.receivers[0].1 == "http://127.0.0.1/…", "{:?}", report.receivers);
+        assert!(
+            !report.is_firing() && report.receivers[0].1 == "http://127.0.0.1/…",
+            "{:?}",
+            report.receivers
+        );
     });
 }
 
@@ -69,11 +78,15 @@ fn two_thousand_letters_of_one_group_are_two_messages() {
         world.deliver().await;
         let letters_per_hour = 1;
         assert_eq!(told, 1 + letters_per_hour);
-        let of = |rule: &str| sink.got().into_iter().filter(|one| one.body["rule"] == rule).collect::<Vec<_>>();
+        let of =
+            |rule: &str| sink.got().into_iter().filter(|one| one.body["rule"] == rule).collect::<Vec<_>>();
         let got = of("dead_letters");
         let told: Vec<_> = got.iter().map(|one| one.body["what"].as_str().unwrap().to_owned()).collect();
         assert_eq!(told, ["fired", "summary"]);
-        assert_eq!((got[1].body["more"].as_u64(), got[1].body["value"].as_f64()), (Some(1_999), Some(2_000.0)));
+        assert_eq!(
+            (got[1].body["more"].as_u64(), got[1].body["value"].as_f64()),
+            (Some(1_999), Some(2_000.0))
+        );
         assert_eq!(of("letters_per_hour").len(), 1, "two thousand within an hour are another rule's");
     });
 }
@@ -122,7 +135,10 @@ fn what_is_acknowledged_or_silenced_is_not_told() {
         assert_eq!(world.look_after(MINUTE).await, 1);
         let group = world.engine.store().groups(GroupQuery::default(), 1).await.unwrap().remove(0);
         let store = world.engine.store();
-        store.set_group_state(world.engine.now(), group.fingerprint, GroupState::Acknowledged, None).await.unwrap();
+        store
+            .set_group_state(world.engine.now(), group.fingerprint, GroupState::Acknowledged, None)
+            .await
+            .unwrap();
         assert_eq!(world.look_after(MINUTE).await, 1, "it is over");
         assert!(!world.engine.alerts().await.unwrap().is_firing());
     });
@@ -150,7 +166,8 @@ fn one_engine_tells() {
 /// Reliability row 61: a webhook that is this very server is refused before anything runs.
 #[test]
 fn a_webhook_to_ourselves_is_refused() {
-    let config = Config::parse(&config("http://localhost:7411/v1/jobs"), Format::Toml, "redrive.toml").unwrap();
+    let config =
+        Config::parse(&config("http://localhost:7411/v1/jobs"), Format::Toml, "redrive.toml").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let store = Engine::open_store(folder.path().join("redrive.db")).unwrap();
     let refused = Engine::builder(store).config(&config).build().unwrap_err().to_string();

@@ -26,7 +26,8 @@ impl World {
         let clock = Arc::new(ManualClock::at("2026-11-15T12:00:00Z".parse().unwrap()));
         let engine = Engine::builder(store).clock(Arc::clone(&clock) as _).config(&config).seed(7);
         let engine = engine.build().unwrap();
-        let keeper = engine.store().register(engine.now(), "keeper".to_owned(), Duration::from_hours(48)).await;
+        let keeper =
+            engine.store().register(engine.now(), "keeper".to_owned(), Duration::from_hours(48)).await;
         World { keeper: keeper.unwrap(), engine, clock, folder }
     }
 
