@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use redrive::engine::ParkedJob;
 use redrive_policy::{Lang, human_duration};
 use redrive_store::{Event, EventStatus, JobId};
 use serde::Serialize;
@@ -265,13 +266,7 @@ impl Story {
     }
 }
 
-/// Why something was parked, in the words of the event.
+/// Why something was parked, in words.
 fn parked_why(event: &Event, lang: Lang) -> String {
-    let data = &event.data;
-    let said = match lang {
-        Lang::Ja => data["why_ja"].as_str().or_else(|| data["why"].as_str()),
-        Lang::En => data["why"].as_str(),
-    };
-    let target = data["target"].as_str();
-    said.or(target).map(|words| beginning(words, WORDS)).unwrap_or_default()
+    ParkedJob::of(&event.data).map(|parked| parked.why.words(&parked.target, lang)).unwrap_or_default()
 }
