@@ -128,7 +128,7 @@ impl Screen {
             stage,
         )?;
         let number = |n: u64, tone| match n {
-            0 => Span::new("·", Tone::Dim),
+            0 => Span::new("0", Tone::Dim),
             n => Span::new(n.to_string(), tone),
         };
         let rows = played.iter().zip(story.acts()).map(|(act, tally)| {
