@@ -48,6 +48,9 @@ need man man-db
 # A service of ten lines in another language, and the client that everybody has.
 need python3 python3
 need curl curl
+# Slow clients and certificates, for the server.
+need slowhttptest slowhttptest
+need openssl openssl
 # PostgreSQL, of which the tests start servers of their own; Debian keeps its programs off the path. And a pooler before it.
 PATH="$PATH:$(printf '%s:' /usr/lib/postgresql/*/bin):/usr/sbin"
 need initdb postgresql

@@ -16,6 +16,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -46,8 +47,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(10);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// How long a handshake may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// The most bytes in the head of a request, and the most headers.
-const MOST_HEAD: usize = 64 * 1024;
+/// The most headers of a request.
 const MOST_HEADERS: usize = 100;
 /// What a client is told for whom there is no place; it is not listened to.
 const NO_PLACE: &[u8] =
@@ -75,6 +75,7 @@ pub(crate) async fn serve(server: &Server, listener: TcpListener, tls: Option<&T
     let app = App::new(server);
     let settings = server.settings();
     let (phase, phases) = watch::channel(Phase::Serving);
+    let answering = Arc::new(AtomicUsize::new(0));
     let mut connections = JoinSet::new();
     let mut wait = FIRST_WAIT;
     loop {
@@ -105,7 +106,8 @@ pub(crate) async fn serve(server: &Server, listener: TcpListener, tls: Option<&T
         };
         // Where it cannot be set, answers are a little later.
         let _ = stream.set_nodelay(true);
-        let connection = Connection { app: app.clone(), peer, phases: phases.clone(), place };
+        let (app, answering, phases) = (app.clone(), Arc::clone(&answering), phases.clone());
+        let connection = Connection { app, peer, answering, phases, place };
         let (settings, tls) = (settings.clone(), tls.cloned());
         connections.spawn(connection.serve(stream, settings, tls));
     }
@@ -118,8 +120,7 @@ pub(crate) async fn serve(server: &Server, listener: TcpListener, tls: Option<&T
         _ = timeout_at(until, finished) => {}
         () = server.shutdown().ending_now() => {}
     }
-    while connections.try_join_next().is_some() {}
-    let cut = connections.len();
+    let cut = answering.load(Ordering::Acquire);
     connections.shutdown().await;
     if cut > 0 {
         tracing::warn!(cut, "connections were cut in the middle of a request");
@@ -143,6 +144,7 @@ fn turn_away(stream: &TcpStream, encrypted: bool) {
 struct Connection {
     app: App,
     peer: SocketAddr,
+    answering: Arc<AtomicUsize>,
     phases: watch::Receiver<Phase>,
     place: Place,
 }
@@ -163,13 +165,12 @@ impl Connection {
     where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Connection { app, peer, mut phases, place } = self;
-        let turn = Arc::new(Turn::default());
+        let Connection { app, peer, answering, mut phases, place } = self;
+        let turn = Turn::new(answering);
         let line = Line::new(io, settings.paces(), Arc::clone(&turn));
         let pace = settings.body_pace();
         let service = service_fn(move |request: http::Request<Incoming>| {
-            turn.begin();
-            let (app, turn) = (app.clone(), Arc::clone(&turn));
+            let (app, turn) = (app.clone(), turn.begin());
             let mut request: Request = request.map(|body| Body::new(Arriving::new(body, pace)));
             request.extensions_mut().insert(Peer(peer));
             async move {
@@ -179,7 +180,7 @@ impl Connection {
         });
         let mut connection = std::pin::pin!(
             http1::Builder::new()
-                .max_buf_size(MOST_HEAD)
+                .max_buf_size(head::MOST)
                 .max_headers(MOST_HEADERS)
                 .serve_connection(TokioIo::new(line), service)
         );

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive::Guard;
 use redrive::engine::{CommandExecutor, Engine, HttpExecutor, Shutdown};
-use redrive_policy::human_duration;
+use redrive_policy::{ServerConfig, human_duration};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::sleep;
 
@@ -26,7 +27,7 @@ pub(super) fn run(args: &WorkArgs, stage: &mut Stage<'_>) -> Result<Exit, Troubl
     let to_tell = ToTell::new(config.escalate);
     let (engine, mut files) = files::heard(opened.engine_builder(&config, stage), "work");
     let engine = engine.on_escalation(to_tell.listener()).build()?;
-    let ended = opened.runtime.block_on(work(&engine, args, &to_tell, &mut files, stage));
+    let ended = opened.runtime.block_on(work(&engine, args, &config.server, &to_tell, &mut files, stage));
     to_tell.rest(stage);
     let closed = opened.wait(opened.store.close());
     ended?;
@@ -43,6 +44,7 @@ const OPEN_RUNS: u32 = 10;
 async fn work(
     engine: &Engine,
     args: &WorkArgs,
+    server: &ServerConfig,
     to_tell: &ToTell,
     files: &mut FilesToTell,
     stage: &mut Stage<'_>,
@@ -54,8 +56,8 @@ async fn work(
         .worker()
         .queues(args.queue.iter().cloned())
         .concurrency(args.concurrency)
-        .executor(EXEC, Arc::new(CommandExecutor::captured()))
-        .executor(HTTP, Arc::new(HttpExecutor::new()?))
+        .executor(EXEC, Arc::new(CommandExecutor::captured().listing(server.commands.iter().cloned())))
+        .executor(HTTP, Arc::new(HttpExecutor::guarded_by(Guard::of(server))?))
         .observe(move |report| {
             // Nobody listens only when this process is on its way out.
             let _ = teller.send(Told::of(report));

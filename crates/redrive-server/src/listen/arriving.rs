@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::line::Turn;
+use super::line::InTurn;
 
 /// How slow a body may come.
 #[derive(Debug, Clone, Copy)]
@@ -91,12 +90,12 @@ impl Body for Arriving {
 /// The body of an answer; when it is let go of, the turn is over.
 pub(super) struct Leaving {
     inner: axum::body::Body,
-    turn: Arc<Turn>,
+    _turn: InTurn,
 }
 
 impl Leaving {
-    pub(super) fn new(inner: axum::body::Body, turn: Arc<Turn>) -> Leaving {
-        Leaving { inner, turn }
+    pub(super) fn new(inner: axum::body::Body, turn: InTurn) -> Leaving {
+        Leaving { inner, _turn: turn }
     }
 }
 
@@ -117,11 +116,5 @@ impl Body for Leaving {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
-    }
-}
-
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        self.turn.end();
     }
 }

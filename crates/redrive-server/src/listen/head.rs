@@ -4,14 +4,15 @@
 //! The parser behind it is lenient in some of that. What is found wanting is overwritten with NULs, which no parser takes: so the
 //! client is answered 400, and the connection ends.
 
-/// More than this and the head is refused by the parser anyway.
-const MOST: usize = 128 * 1024;
+/// The most bytes in a head, which is also what the parser keeps of one.
+pub(super) const MOST: usize = 64 * 1024;
 
 /// Reads a head as it arrives.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     seen: Vec<u8>,
     over: bool,
+    too_long: bool,
 }
 
 impl Head {
@@ -19,11 +20,16 @@ impl Head {
     pub(super) fn begin(&mut self) {
         self.seen.clear();
         self.over = false;
+        self.too_long = false;
     }
 
     /// Looks at what has arrived, and spoils it when it is not what it must be. Whether anything of a head has arrived.
     pub(super) fn look(&mut self, arrived: &mut [u8]) -> bool {
         if self.over {
+            return true;
+        }
+        if self.too_long {
+            arrived.fill(b'a');
             return true;
         }
         let mut bad = false;
@@ -44,8 +50,11 @@ impl Head {
                 break;
             }
             if self.seen.len() > MOST {
-                self.over = true;
-                break;
+                // It never ends now, so that the parser finds it too long.
+                self.too_long = true;
+                self.seen.clear();
+                arrived.fill(b'a');
+                return true;
             }
         }
         if bad {

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -31,22 +31,49 @@ pub(super) struct Paces {
 }
 
 /// What the line and the requests on it know of each other.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Turn {
+    began: Instant,
     /// Whether a request is being answered.
     busy: AtomicBool,
     /// How many were.
     count: AtomicU64,
+    /// When the last answer was over, in microseconds since the line began.
+    over_at: AtomicU64,
+    /// Of all lines: how many requests are being answered.
+    answering: Arc<AtomicUsize>,
 }
 
 impl Turn {
-    pub(super) fn begin(&self) {
-        self.busy.store(true, Ordering::Release);
-        self.count.fetch_add(1, Ordering::AcqRel);
+    pub(super) fn new(answering: Arc<AtomicUsize>) -> Arc<Turn> {
+        let (busy, count, over_at) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Turn { began: Instant::now(), busy, count, over_at, answering })
     }
 
-    pub(super) fn end(&self) {
-        self.busy.store(false, Ordering::Release);
+    /// A request is being answered, until what comes back is dropped.
+    pub(super) fn begin(self: &Arc<Turn>) -> InTurn {
+        self.busy.store(true, Ordering::Release);
+        self.count.fetch_add(1, Ordering::AcqRel);
+        self.answering.fetch_add(1, Ordering::AcqRel);
+        InTurn(Arc::clone(self))
+    }
+
+    fn over_at(&self) -> Instant {
+        self.began + Duration::from_micros(self.over_at.load(Ordering::Acquire))
+    }
+}
+
+/// A request that is being answered.
+#[derive(Debug)]
+pub(super) struct InTurn(Arc<Turn>);
+
+impl Drop for InTurn {
+    fn drop(&mut self) {
+        let Turn { began, busy, over_at, answering, .. } = &*self.0;
+        let now = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        over_at.store(now, Ordering::Release);
+        answering.fetch_sub(1, Ordering::AcqRel);
+        busy.store(false, Ordering::Release);
     }
 }
 
@@ -146,7 +173,7 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Line<IO> {
             // The answer before is over.
             line.begun = false;
             line.head.begin();
-            line.expect_by(Instant::now() + line.paces.idle_for);
+            line.expect_by(line.turn.over_at() + line.paces.idle_for);
         }
         let before = buf.filled().len();
         match Pin::new(&mut line.io).poll_read(cx, buf) {
@@ -159,7 +186,14 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Line<IO> {
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending if line.arrives_by.is_some() && line.reading.as_mut().poll(cx).is_ready() => {
+            Poll::Pending if busy => {
+                // Nobody may ask again when the answer is over: then this is what looks whether anything arrives.
+                while line.reading.as_mut().poll(cx).is_ready() {
+                    line.reading.as_mut().reset(Instant::now() + line.paces.idle_for);
+                }
+                Poll::Pending
+            }
+            Poll::Pending if line.reading.as_mut().poll(cx).is_ready() => {
                 Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "nothing arrived in time")))
             }
             Poll::Pending => Poll::Pending,

@@ -1,0 +1,13 @@
+//! A server that stands on a network without fear: slow and odd clients, tokens, names, TLS, and secrets that stay where they are.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::print_stdout)]
+
+mod acts;
+mod front;
+mod guarded;
+mod matrix;
+mod redaction;
+mod slow;
+mod smuggling;
+mod tls;
+mod tokens;
+mod world;
