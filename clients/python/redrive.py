@@ -100,13 +100,12 @@ class Client:
         The key is made once and kept over our own retries, so that the job is added once. Give one that means this very thing
         (an order's number) to be safe over restarts of your own program, too.
         """
-        job = _job(kind, payload, queue, more)
+        job = {"kind": kind, "payload": payload, **({"queue": queue} if queue else {}), **more}
         return self.request("POST", "/v1/jobs", job, key=key or str(uuid.uuid4()))["id"]
 
     def enqueue_many(self, jobs, key=None):
-        """Adds jobs, all of them or none; each is a dict with `kind`, `payload` and what else the API knows. Answers their ids."""
-        jobs = [_job(**{"payload": None, "queue": None, "more": {}, **_split(job)}) for job in jobs]
-        added = self.request("POST", "/v1/jobs/batch", {"jobs": jobs}, key=key or str(uuid.uuid4()))
+        """Adds jobs, all of them or none; each is a dict of `kind`, `payload` and more as above. Answers with their ids."""
+        added = self.request("POST", "/v1/jobs", {"jobs": list(jobs)}, key=key or str(uuid.uuid4()))
         return [one["id"] for one in added["items"]]
 
     def job(self, job_id):
@@ -117,7 +116,7 @@ class Client:
 
     def dead_letters(self, where=None, limit=100):
         """Every dead letter that the filter means, page after page."""
-        asked = {"limit": limit, **({"filter": where} if where else {})}
+        asked = {"limit": limit, **({"where": where} if where else {})}
         while True:
             page = self.request("GET", "/v1/dead-letters?" + urllib.parse.urlencode(asked))
             yield from page["items"]
@@ -125,10 +124,11 @@ class Client:
                 return
             asked["cursor"] = page["next"]
 
-    def redrive(self, letter_id, why, key=None):
-        """Puts a dead letter back, with a fresh budget."""
-        path = f"/v1/dead-letters/{urllib.parse.quote(str(letter_id), safe='')}/redrive"
-        return self.request("POST", path, {"why": why}, key=key or str(uuid.uuid4()))
+    def redrive(self, ids=None, where=None, why=None, key=None, **more):
+        """Begins to put dead letters back, by their ids or by a filter; answers with the run. `more`: canary, rate, limit, …"""
+        chosen = {"ids": list(ids)} if ids is not None else {"where": where}
+        body = {**chosen, **({"why": why} if why else {}), **more}
+        return self.request("POST", "/v1/redrives", body, key=key or str(uuid.uuid4()))
 
     # Leases
 
@@ -250,8 +250,8 @@ class Worker:
     """Leases jobs of a queue, hands each to the handler of its kind, keeps the leases, and settles what ended.
 
     handlers: a dict from kind to function, each called with a Job; or one function for every kind. With `batch`, a handler gets a
-    list of at most that many jobs of its kind and answers with nothing (all are done) or with a dict from job id to the exception that it
-    failed with.
+    list of at most that many jobs of its kind, and answers with nothing (all are done) or with a dict from job id to the exception
+    that it failed with.
     """
 
     def __init__(self, client, queue, handlers, concurrency=8, batch=None, lease=30.0, wait=20.0, grace=30.0):
@@ -475,15 +475,6 @@ def verify_webhook(secrets, headers, body, tolerance=300, now=None):
     if not good:
         raise BadSignature("no signature fits")
     return msg_id
-
-
-def _job(kind, payload, queue, more):
-    return {"kind": kind, "payload": payload, **({"queue": queue} if queue else {}), **more}
-
-
-def _split(job):
-    known = {name: job[name] for name in ("kind", "payload", "queue") if name in job}
-    return {**known, "more": {name: value for name, value in job.items() if name not in known}}
 
 
 def _ms(seconds):

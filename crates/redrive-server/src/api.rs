@@ -10,6 +10,7 @@ mod jobs;
 mod leases;
 mod metrics;
 mod policies;
+mod push;
 mod queues;
 mod redrives;
 mod tasks;
@@ -35,6 +36,7 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(idempotency::routes());
     routes.extend(jobs::routes());
     routes.extend(leases::routes());
+    routes.extend(push::routes());
     routes.extend(metrics::routes());
     routes.extend(queues::routes());
     routes.extend(tokens::routes());

@@ -28,7 +28,7 @@ pub mod shape;
 
 use std::sync::{Arc, OnceLock};
 
-use redrive::engine::{Engine, Shutdown, TokenKeeper};
+use redrive::engine::{Engine, EngineError, PushClients, PushEndpoint, Shutdown, TokenKeeper};
 use redrive_store::WorkerId;
 use tokio::net::TcpListener;
 
@@ -74,6 +74,13 @@ impl Server {
     /// The same over TLS.
     pub async fn serve_tls(&self, listener: TcpListener, tls: &Tls) -> std::io::Result<Drained> {
         listen::serve(self, listener, Some(tls)).await
+    }
+
+    /// Pushes to the endpoints on the board and to these of the configuration, until the shutdown.
+    pub async fn push(&self, local: Vec<PushEndpoint>) -> Result<(), EngineError> {
+        let clients = PushClients::new(self.settings().guard.clone())?;
+        self.engine().run_pushes(local, clients, self.shutdown()).await;
+        Ok(())
     }
 
     /// By which it is asked to end.

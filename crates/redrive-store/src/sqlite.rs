@@ -28,6 +28,7 @@ mod moved;
 mod open;
 mod operation;
 mod outbox;
+mod parked;
 mod queue;
 mod reader;
 mod redrive;

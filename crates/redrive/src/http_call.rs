@@ -17,6 +17,8 @@ use redrive_policy::{Cause, Report, TEXT_BOUND, Verdict};
 use reqwest::{Client, ClientBuilder, Request, Response, Url, redirect};
 use tokio::time::{Instant, timeout, timeout_at};
 
+#[cfg(feature = "push")]
+pub(crate) use guard::evidence as refusal;
 pub use guard::{Guard, GuardedCalls, Inside, Looked, Lookup, Refused, inside as inside_of_network};
 pub use spec::{BadCall, HttpSpec};
 

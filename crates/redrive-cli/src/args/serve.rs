@@ -1,5 +1,6 @@
 //! `serve`: where it listens, and how much it does itself.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -17,6 +18,12 @@ pub(crate) struct ServeArgs {
     pub(crate) queue: Vec<String>,
     #[arg(long, value_name = "D", value_parser = value::duration, allow_hyphen_values = true)]
     pub(crate) drain_for: Option<Duration>,
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    #[arg(long)]
+    pub(crate) insecure_http: bool,
     #[arg(long, value_name = "auto|text|json", value_parser = log_parser(), default_value = "auto")]
     pub(crate) log: LogChoice,
 }

@@ -9,12 +9,13 @@ mod notify;
 mod reload;
 mod report;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use redrive::engine::{CommandExecutor, Engine, EngineError, HttpExecutor, Shutdown, Worker, WorkerReport};
 use redrive_policy::{Config, Lang};
-use redrive_server::{Server, ServerSettings};
+use redrive_server::{Drained, Server, ServerSettings, Tls};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep_until};
 
@@ -25,9 +26,9 @@ use super::signals::{SIGHUP, Signals};
 use crate::args::{LogChoice, ServeArgs};
 use crate::log::{Level, Log, LogWriter, Shape, trace_into};
 use crate::text::{say, text};
-use crate::trouble::Trouble;
+use crate::trouble::{ServeTrouble, Trouble};
 use crate::{Exit, Stage};
-use address::{Bound, bind};
+use address::{Bound, Guarded, bind};
 use notify::Manager;
 use reload::Reloads;
 
@@ -81,27 +82,36 @@ struct Plan {
     listen: Vec<String>,
     concurrency: usize,
     queues: Vec<String>,
-    drain_for: Duration,
+    settings: ServerSettings,
+    /// The files of the certificate and of its key.
+    tls: Option<(PathBuf, PathBuf)>,
+    insecure_http: bool,
     lang: Lang,
 }
 
 impl Plan {
-    fn new(args: &ServeArgs, config: &Config, lang: Lang) -> Plan {
+    fn new(args: &ServeArgs, config: &Config, stage: &Stage<'_>) -> Plan {
+        let files = config.server.tls.as_ref().map(|tls| (PathBuf::from(&tls.cert), PathBuf::from(&tls.key)));
+        let files = args.tls_cert.clone().zip(args.tls_key.clone()).or(files);
+        let mut settings = ServerSettings::of(&config.server);
+        settings.drain_for = args.drain_for.or(config.server.drain_for).unwrap_or(DEFAULT_DRAIN);
         let listen = [&args.listen, &config.server.listen].into_iter().find(|listen| !listen.is_empty());
         let configured = config.server.concurrency.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         Plan {
             listen: listen.cloned().unwrap_or_else(|| vec![DEFAULT_LISTEN.to_owned()]),
             concurrency: args.concurrency.or(configured).unwrap_or(DEFAULT_CONCURRENCY),
             queues: args.queue.clone(),
-            drain_for: args.drain_for.or(config.server.drain_for).unwrap_or(DEFAULT_DRAIN),
-            lang,
+            settings,
+            tls: files.map(|(cert, key)| (stage.cwd.join(cert), stage.cwd.join(key))),
+            insecure_http: args.insecure_http || config.server.insecure_http,
+            lang: stage.settings.lang,
         }
     }
 }
 
 fn serve_whole(args: &ServeArgs, log: &Log, stage: &Stage<'_>) -> Result<Exit, Trouble> {
     let config = stage.settings.config()?;
-    let plan = Plan::new(args, &config, stage.settings.lang);
+    let plan = Plan::new(args, &config, stage);
     let manager = Manager::found(&stage.env);
     manager.status(&say(plan.lang, "serve.opening"));
     let opened = opened::to_write(stage)?;
@@ -124,12 +134,36 @@ fn serve_opened(
         .engine_builder(config, stage)
         .on_escalation(report::on_escalation(log.clone(), plan.lang))
         .build()?;
+    let tls = plan.tls.as_ref().map(|(cert, key)| Tls::load(cert, key)).transpose();
+    let tls = tls.map_err(|trouble| Trouble::Serve(ServeTrouble::Tls(trouble)))?;
+    let guarded = Guarded {
+        tokens: opened.runtime.block_on(tokens_that_hold(&engine))?,
+        tls,
+        insecure_http: plan.insecure_http,
+    };
     // Before anything is begun: whoever cannot listen has changed nothing.
-    let bound = opened.runtime.block_on(bind(&plan.listen))?;
-    let server = Server::new(&engine, ServerSettings::default());
-    let reloads = Reloads::new(&engine, stage);
-    let running = Running { engine: &engine, server: &server, plan, manager, log, reloads: &reloads };
+    let bound = opened.runtime.block_on(bind(&plan.listen, &guarded))?;
+    let server = Server::new(&engine, plan.settings.clone());
+    let reloads = Reloads::new(&engine, guarded.tls.clone(), stage);
+    let running = Running {
+        engine: &engine,
+        server: &server,
+        plan,
+        guarded: &guarded,
+        manager,
+        log,
+        reloads: &reloads,
+    };
     opened.runtime.block_on(running.serve(bound))
+}
+
+/// How many tokens hold; nothing where there never was one.
+async fn tokens_that_hold(engine: &Engine) -> Result<Option<usize>, Trouble> {
+    if !engine.has_tokens().await? {
+        return Ok(None);
+    }
+    let now = engine.now();
+    Ok(Some(engine.tokens().await?.iter().filter(|token| token.holds(now)).count()))
 }
 
 /// A server that runs, and everything it is run with.
@@ -137,6 +171,7 @@ struct Running<'a> {
     engine: &'a Engine,
     server: &'a Server,
     plan: &'a Plan,
+    guarded: &'a Guarded,
     manager: &'a Manager,
     log: &'a Log,
     reloads: &'a Reloads,
@@ -151,8 +186,13 @@ impl Running<'_> {
         let begun = self.begun(&bound);
         let mut listeners = JoinSet::new();
         for bound in bound {
-            let server = self.server.clone();
-            listeners.spawn(async move { server.serve(bound.listener).await });
+            let (server, tls) = (self.server.clone(), self.guarded.tls.clone());
+            listeners.spawn(async move {
+                match &tls {
+                    Some(tls) => server.serve_tls(bound.listener, tls).await,
+                    None => server.serve(bound.listener).await,
+                }
+            });
         }
         self.log.info(&begun, &[("version", &env!("CARGO_PKG_VERSION"))]);
         self.manager.ready(&begun);
@@ -166,7 +206,7 @@ impl Running<'_> {
         &self,
         signals: &mut Signals,
         working: impl Future<Output = Result<WorkerReport, EngineError>>,
-        mut listeners: JoinSet<std::io::Result<redrive_server::Drained>>,
+        mut listeners: JoinSet<std::io::Result<Drained>>,
     ) -> Result<(), Trouble> {
         let shutdown = self.server.shutdown();
         let mut working = std::pin::pin!(working);
@@ -180,7 +220,7 @@ impl Running<'_> {
             if shutdown.is_draining() && !drains {
                 drains = true;
                 self.manager.stopping(&say(self.plan.lang, "serve.draining"));
-                patience.as_mut().reset(Instant::now() + self.plan.drain_for + LAST_WAIT);
+                patience.as_mut().reset(Instant::now() + self.plan.settings.drain_for + LAST_WAIT);
             }
             tokio::select! {
                 biased;
@@ -227,15 +267,18 @@ impl Running<'_> {
     /// The worker that this process is.
     async fn worker(&self) -> Result<Worker, Trouble> {
         let label = format!("server {} (redrive {})", std::process::id(), env!("CARGO_PKG_VERSION"));
-        let builder = self.engine.worker().label(label).grace(self.plan.drain_for);
+        let builder = self.engine.worker().label(label).grace(self.plan.settings.drain_for);
         if self.plan.concurrency == 0 {
             return Ok(builder.only_present().register().await?);
         }
         let builder = builder
             .queues(self.plan.queues.iter().cloned())
             .concurrency(self.plan.concurrency)
-            .executor(EXEC, Arc::new(CommandExecutor::captured()))
-            .executor(HTTP, Arc::new(HttpExecutor::new()?))
+            .executor(
+                EXEC,
+                Arc::new(CommandExecutor::captured().listing(self.plan.settings.commands.clone())),
+            )
+            .executor(HTTP, Arc::new(HttpExecutor::guarded_by(self.plan.settings.guard.clone())?))
             .observe(report::on_attempt(self.log.clone(), self.plan.lang));
         Ok(builder.register().await?)
     }
@@ -243,13 +286,14 @@ impl Running<'_> {
     /// One line that says where it listens and what protects it.
     fn begun(&self, bound: &[Bound]) -> String {
         let lang = self.plan.lang;
-        let urls: Vec<String> = bound.iter().map(|bound| format!("http://{}", bound.at)).collect();
+        let scheme = if self.guarded.tls.is_some() { "https" } else { "http" };
+        let urls: Vec<String> = bound.iter().map(|bound| format!("{scheme}://{}", bound.at)).collect();
         let work = match self.plan.concurrency {
             0 => say(lang, "serve.api-only"),
             n => text(lang, "serve.work", &[("kinds", &format!("{EXEC}, {HTTP}")), ("n", &n)]),
         };
         let (urls, store) = (urls.join(", "), self.engine.store().location());
-        let protection = say(lang, "serve.open");
+        let protection = self.guarded.in_words(lang);
         let values: [(&str, &dyn std::fmt::Display); 4] =
             [("urls", &urls), ("store", &store), ("protection", &protection), ("work", &work)];
         text(lang, "serve.begin", &values)

@@ -3,6 +3,7 @@
 use std::io;
 
 use redrive_policy::Lang;
+use redrive_server::{BindRefused, TlsTrouble};
 
 use super::system_error;
 use crate::exit::Exit;
@@ -15,13 +16,17 @@ pub(crate) enum ServeTrouble {
     BadAddress { address: String },
     /// That address cannot be listened at.
     Listen { address: String, source: io::Error },
+    /// Others could reach it, and nothing protects it.
+    Unprotected(BindRefused),
+    /// The certificate cannot be shown.
+    Tls(TlsTrouble),
 }
 
 impl ServeTrouble {
     pub(super) fn exit(&self) -> Exit {
         match self {
-            ServeTrouble::BadAddress { .. } => Exit::Usage,
-            ServeTrouble::Listen { .. } => Exit::Failed,
+            ServeTrouble::BadAddress { .. } | ServeTrouble::Unprotected(_) => Exit::Usage,
+            ServeTrouble::Listen { .. } | ServeTrouble::Tls(_) => Exit::Failed,
         }
     }
 
@@ -30,6 +35,13 @@ impl ServeTrouble {
             ServeTrouble::BadAddress { address } => {
                 text(lang, "trouble.serve.bad-address", &[("address", address)])
             }
+            ServeTrouble::Unprotected(BindRefused::NoTokens { addr }) => {
+                text(lang, "trouble.serve.no-tokens", &[("address", addr)])
+            }
+            ServeTrouble::Unprotected(BindRefused::NoTls { addr }) => {
+                text(lang, "trouble.serve.no-tls", &[("address", addr)])
+            }
+            ServeTrouble::Tls(trouble) => tls_in_words(trouble, lang),
             ServeTrouble::Listen { address, source } => {
                 let why = system_error(source, lang);
                 text(lang, &format!("trouble.serve.{}", kind(source)), &[("address", address), ("why", &why)])
@@ -40,10 +52,33 @@ impl ServeTrouble {
     pub(super) fn hint(&self, lang: Lang) -> String {
         match self {
             ServeTrouble::BadAddress { .. } => say(lang, "trouble.hint.serve.bad-address"),
+            ServeTrouble::Unprotected(BindRefused::NoTokens { .. }) => {
+                say(lang, "trouble.hint.serve.no-tokens")
+            }
+            ServeTrouble::Unprotected(BindRefused::NoTls { .. }) => say(lang, "trouble.hint.serve.no-tls"),
+            ServeTrouble::Tls(TlsTrouble::KeyIsOpen { file, .. }) => {
+                text(lang, "trouble.hint.serve.key-is-open", &[("file", file)])
+            }
+            ServeTrouble::Tls(_) => say(lang, "trouble.hint.serve.tls"),
             ServeTrouble::Listen { address, source } => {
                 text(lang, &format!("trouble.hint.serve.{}", kind(source)), &[("address", address)])
             }
         }
+    }
+}
+
+fn tls_in_words(trouble: &TlsTrouble, lang: Lang) -> String {
+    match trouble {
+        TlsTrouble::Read { file, source } => {
+            text(lang, "trouble.serve.tls-read", &[("file", file), ("why", &system_error(source, lang))])
+        }
+        TlsTrouble::KeyIsOpen { file, mode } => {
+            text(lang, "trouble.serve.key-is-open", &[("file", file), ("mode", &format!("{mode:03o}"))])
+        }
+        TlsTrouble::Nothing { file, what } => {
+            text(lang, "trouble.serve.tls-nothing", &[("file", file), ("what", what)])
+        }
+        TlsTrouble::Unfit(why) => text(lang, "trouble.serve.tls-unfit", &[("why", why)]),
     }
 }
 

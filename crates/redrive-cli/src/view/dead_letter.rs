@@ -8,11 +8,10 @@ use serde_json::Value;
 use super::group::short;
 use super::level;
 use super::moment::{date_time, when};
-use super::story::{Attempt, attempts_table, cause_by, own_words};
+use super::story::{Attempt, AttemptWords, attempts_table, cause_by, own_words};
 use super::{Block, Column, Listing, Page, Reader, Span, Tone};
 use crate::escape::beginning;
 use crate::text::{say, text};
-use crate::view::story::AttemptWords;
 
 /// What a row shows of an error's words.
 const MESSAGE_CHARS: usize = 120;

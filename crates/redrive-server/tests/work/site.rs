@@ -73,6 +73,14 @@ impl Site {
         format!("http://{}{path}", self.address)
     }
 
+    /// Somebody keeps the store in order and moves redrives on, as the process around a server does.
+    pub(crate) async fn attend(&self) {
+        let present = self.engine.worker().only_present().register().await.unwrap();
+        self.server.present_as(present.id());
+        let shutdown = self.server.shutdown().clone();
+        tokio::spawn(async move { present.run(&shutdown).await });
+    }
+
     pub(crate) fn job(&self, number: usize) -> JobBuilder {
         self.engine.job("greet", &json!({ "number": number })).queue("q")
     }

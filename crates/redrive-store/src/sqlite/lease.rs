@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::params;
 
-use super::batch::{Batch, Memory};
+use super::batch::Batch;
 use super::job::{duration, read_job};
 use super::{millis, queue, settle, sql};
 use crate::error::StoreError;
@@ -43,15 +43,6 @@ pub(super) fn places(batch: &mut Batch<'_, '_>, request: &LeaseRequest) -> Resul
         if request.reserved_only { Vec::new() } else { batch.lanes_of(&request.queues, &request.kinds)? };
     places.push(-request.worker.0);
     Ok(places)
-}
-
-/// Whether nothing is due in these lanes, as far as we know without looking.
-pub(super) fn known_idle(memory: &Memory, places: &[i64], at: Instant) -> bool {
-    places.iter().all(|place| match memory.idle.get(place) {
-        None => false,
-        Some(None) => true,
-        Some(Some(due)) => at < *due,
-    })
 }
 
 pub(super) fn lease(

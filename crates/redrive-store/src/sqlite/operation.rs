@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::batch::{Batch, Memory};
+use super::batch::Batch;
+use super::parked::{Interest, Watch};
 use super::writer::{Operation, Step, Writer};
 use super::{lease, settle};
 use crate::error::{StoreError, Trouble};
@@ -71,6 +72,8 @@ pub(super) struct LeaseCall {
     request: LeaseRequest,
     places: Vec<i64>,
     lanes_seen: u64,
+    /// Whether it has waited, or looked before.
+    waited: bool,
     leased: Vec<LeasedJob>,
     reply: Reply<Vec<LeasedJob>>,
 }
@@ -91,6 +94,7 @@ impl LeaseCall {
                 request,
                 places: Vec::new(),
                 lanes_seen: 0,
+                waited: false,
                 leased: Vec::new(),
                 reply,
             }),
@@ -101,8 +105,8 @@ impl LeaseCall {
     /// The clock is the caller's. For one that has waited, the whole milliseconds that passed are added: not a part of
     /// one, so that nothing is due too early.
     fn clock(&self) -> Timestamp {
-        let looked_before = !self.places.is_empty() && !self.request.wait.is_zero();
-        let waited = if looked_before { self.arrived.elapsed().as_millis() } else { 0 };
+        let waits = self.waited && !self.request.wait.is_zero();
+        let waited = if waits { self.arrived.elapsed().as_millis() } else { 0 };
         Timestamp::from_millis(self.now.millis().saturating_add(i64::try_from(waited).unwrap_or(i64::MAX)))
     }
 }
@@ -116,6 +120,7 @@ impl Operation for LeaseCall {
         let now = self.clock();
         self.places = lease::places(batch, &self.request)?;
         self.lanes_seen = batch.memory.lanes_seen;
+        self.waited = true;
         self.leased = lease::lease(batch, now, &self.request, &self.places)?;
         Ok(if self.leased.is_empty() { Step::Park } else { Step::Done })
     }
@@ -151,14 +156,22 @@ impl Operation for LeaseCall {
         self.reply.is_closed()
     }
 
-    fn certainly_idle(&self, memory: &Memory, now: Instant) -> bool {
-        !self.places.is_empty()
-            && self.lanes_seen == memory.lanes_seen
-            && lease::known_idle(memory, &self.places, now)
+    fn waits_for(&self) -> Option<Interest> {
+        let LeaseRequest { worker, reserved_only, queues, kinds, .. } = &self.request;
+        Some(Interest::Work {
+            worker: *worker,
+            reserved_only: *reserved_only,
+            queues: queues.clone(),
+            kinds: kinds.clone(),
+        })
     }
 
-    fn due(&self, memory: &Memory) -> Option<Instant> {
-        self.places.iter().filter_map(|place| memory.idle.get(place).copied().flatten()).min()
+    fn watch(&self) -> Watch {
+        Watch::Places { places: self.places.clone(), lanes_seen: self.lanes_seen }
+    }
+
+    fn waits(&mut self) {
+        self.waited = true;
     }
 }
 
@@ -249,7 +262,11 @@ impl Operation for Follow {
         self.reply.is_closed()
     }
 
-    fn certainly_idle(&self, memory: &Memory, _: Instant) -> bool {
-        memory.last_event().is_some_and(|last| last <= self.after.0)
+    fn waits_for(&self) -> Option<Interest> {
+        Some(Interest::Events(self.after.0))
+    }
+
+    fn watch(&self) -> Watch {
+        Watch::Events(self.after.0)
     }
 }

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use rusqlite::Connection;
 
 use super::batch::{Batch, Memory};
 use super::checkpoint::Checkpoints;
+use super::parked::{Interest, Parked, Waiting, Watch};
 use super::reserve::Reserve;
 use super::statements::Statements;
 use super::store_file::StoreFile;
@@ -76,15 +77,18 @@ pub(super) trait Operation: Send {
         false
     }
 
-    /// Whether there is certainly nothing to do, without looking into the database.
-    fn certainly_idle(&self, _: &Memory, _: Instant) -> bool {
-        false
-    }
-
-    /// When there may be something to do, as far as is known.
-    fn due(&self, _: &Memory) -> Option<Instant> {
+    /// What it waits for, if it is one that may wait.
+    fn waits_for(&self) -> Option<Interest> {
         None
     }
+
+    /// Where it would be seen that something has come; asked after it was applied in vain.
+    fn watch(&self) -> Watch {
+        Watch::Places { places: Vec::new(), lanes_seen: 0 }
+    }
+
+    /// From here on it waits.
+    fn waits(&mut self) {}
 }
 
 enum Message {
@@ -96,7 +100,22 @@ enum Message {
 pub(super) struct Writer {
     sender: Sender<Message>,
     waiting: Arc<AtomicUsize>,
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub(super) counted: Arc<Counted>,
     thread: std::sync::Mutex<Option<JoinHandle<()>>>,
+}
+
+/// How much the thread does, for tests that show how little that is.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    /// How often it looked around.
+    pub(super) turns: AtomicU64,
+    /// Transactions, empty ones included.
+    pub(super) transactions: AtomicU64,
+    /// How often something was looked for on behalf of one who waits.
+    pub(super) looks: AtomicU64,
+    /// How many wait.
+    pub(super) parked: AtomicUsize,
 }
 
 impl Writer {
@@ -109,7 +128,9 @@ impl Writer {
     ) -> std::io::Result<Writer> {
         let (sender, receiver) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&waiting);
+        let still_waiting = Arc::clone(&waiting);
+        let counted = Arc::new(Counted::default());
+        let counts = Arc::clone(&counted);
         let thread = std::thread::Builder::new().name("redrive-writer".to_owned()).spawn(move || {
             let statements = Statements::new(&connection, &keeper);
             let desk = Desk {
@@ -117,10 +138,11 @@ impl Writer {
                 file,
                 memory: Memory::default(),
                 data_version: None,
-                parked: Vec::new(),
+                parked: Parked::default(),
                 likely: 0,
                 receiver,
-                waiting: counted,
+                waiting: still_waiting,
+                counts,
                 broken: None,
                 checkpoints,
                 reserve,
@@ -131,7 +153,7 @@ impl Writer {
                 tracing::warn!(%error, "the store was not closed cleanly");
             }
         })?;
-        Ok(Writer { sender, waiting, thread: std::sync::Mutex::new(Some(thread)) })
+        Ok(Writer { sender, waiting, counted, thread: std::sync::Mutex::new(Some(thread)) })
     }
 
     /// Hands an operation over. When that cannot be done, the operation is answered at once.
@@ -170,17 +192,26 @@ struct Company {
     alone: u32,
 }
 
+/// What a transaction did.
+struct Done {
+    /// Whether each of the group is done.
+    of_the_group: Vec<bool>,
+    /// Those who waited, and got something.
+    served: Vec<Waiting>,
+}
+
 /// What the writing thread has before it.
 struct Desk<'s, 'c> {
     statements: &'s Statements<'c>,
     file: StoreFile,
     memory: Memory,
     data_version: Option<i64>,
-    parked: Vec<Box<dyn Operation>>,
+    parked: Parked,
     /// How many operations the answers given just now are likely to bring.
     likely: usize,
     receiver: Receiver<Message>,
     waiting: Arc<AtomicUsize>,
+    counts: Arc<Counted>,
     broken: Option<StoreError>,
     checkpoints: Checkpoints,
     reserve: Reserve,
@@ -197,7 +228,12 @@ impl Desk<'_, '_> {
             self.likely = 0;
             self.serve(std::mem::take(&mut group), &mut leftovers);
             company.answered = self.likely;
-            self.dismiss_the_impatient(&mut leftovers);
+            for operation in self.parked.walk(Instant::now()) {
+                // Those whose time is over get what there is: nothing.
+                leftovers.extend(operation.answer(Ok(())));
+            }
+            self.counts.turns.fetch_add(1, Ordering::Relaxed);
+            self.counts.parked.store(self.parked.len(), Ordering::Relaxed);
             if stopping {
                 self.close(leftovers);
                 return;
@@ -269,11 +305,8 @@ impl Desk<'_, '_> {
             return Some(self.receiver.recv().unwrap_or(Message::Stop));
         }
         let now = Instant::now();
-        let soonest = self.parked.iter().filter_map(|operation| {
-            let due = operation.due(&self.memory);
-            operation.patience().into_iter().chain(due).min()
-        });
-        let until = soonest.chain([now + LOOK_EVERY]).min().unwrap_or(now);
+        let until = self.parked.next_turn(&self.memory).into_iter().chain([now + LOOK_EVERY]).min();
+        let until = until.unwrap_or(now);
         match self.receiver.recv_timeout(until.saturating_duration_since(now)) {
             Ok(message) => Some(message),
             Err(RecvTimeoutError::Timeout) => None,
@@ -286,20 +319,20 @@ impl Desk<'_, '_> {
         let now = Instant::now();
         // Whoever waits, or only looks, must not be told by what we remember from before somebody else wrote.
         let somebody_waits =
-            arrived.iter().chain(&self.parked).any(|operation| operation.patience().is_some());
+            !self.parked.is_empty() || arrived.iter().any(|operation| operation.patience().is_some());
         if somebody_waits && self.others_wrote() {
             self.memory.others_wrote();
         }
         let mut group = Vec::with_capacity(arrived.len());
         for operation in arrived {
-            if operation.certainly_idle(&self.memory, now) {
-                self.parked.push(operation);
-            } else {
-                group.push(operation);
+            match operation.waits_for() {
+                Some(interest) if self.parked.in_vain(&interest, &self.memory) => {
+                    self.park(interest, None, operation, leftovers);
+                }
+                _ => group.push(operation),
             }
         }
-        let awake = self.parked.iter().any(|operation| !operation.certainly_idle(&self.memory, now));
-        if group.is_empty() && !awake {
+        if group.is_empty() && !self.parked.is_anybody_awake(&self.memory, now) {
             return;
         }
         if self.broken.is_none()
@@ -310,7 +343,7 @@ impl Desk<'_, '_> {
         }
         if let Some(broken) = &self.broken {
             let broken = broken.clone();
-            for operation in group.into_iter().chain(self.parked.drain(..)) {
+            for operation in group.into_iter().chain(self.parked.drain()) {
                 leftovers.extend(operation.answer(Err(broken.clone())));
             }
             return;
@@ -328,13 +361,30 @@ impl Desk<'_, '_> {
         }
     }
 
-    /// One transaction over the group and, at its end, over what is parked. Answers which of them are done; parked
-    /// ones come last.
-    fn transact(&mut self, group: &mut [Box<dyn Operation>]) -> Result<Vec<bool>, StoreError> {
-        let result = self.attempt(group);
+    /// Waits from now on, unless its time is over already.
+    fn park(
+        &mut self,
+        interest: Interest,
+        watch: Option<Watch>,
+        operation: Box<dyn Operation>,
+        leftovers: &mut VecDeque<Box<dyn Operation>>,
+    ) {
+        if operation.abandoned() || operation.patience().is_none_or(|until| until <= Instant::now()) {
+            leftovers.extend(operation.answer(Ok(())));
+        } else {
+            self.parked.push(interest, watch, operation);
+        }
+    }
+
+    /// One transaction over the group and, at its end, over who waits.
+    fn transact(&mut self, group: &mut [Box<dyn Operation>]) -> Result<Done, StoreError> {
+        let mut served = Vec::new();
+        let result = self.attempt(group, &mut served);
+        self.counts.transactions.fetch_add(1, Ordering::Relaxed);
         if result.is_err() {
             self.memory.forget();
-            for operation in group.iter_mut().chain(&mut self.parked) {
+            self.parked.take_back(std::mem::take(&mut served));
+            for operation in group.iter_mut() {
                 operation.undo();
             }
             let connection = self.statements.connection();
@@ -344,17 +394,21 @@ impl Desk<'_, '_> {
                 tracing::error!(%error, "a transaction could not be rolled back");
             }
         }
-        result
+        result.map(|of_the_group| Done { of_the_group, served })
     }
 
-    fn attempt(&mut self, group: &mut [Box<dyn Operation>]) -> Result<Vec<bool>, StoreError> {
+    fn attempt(
+        &mut self,
+        group: &mut [Box<dyn Operation>],
+        served: &mut Vec<Waiting>,
+    ) -> Result<Vec<bool>, StoreError> {
         self.file.is_still_there()?;
         self.statements.get("BEGIN IMMEDIATE")?.execute([])?;
         if self.others_wrote() {
             self.memory.others_wrote();
         }
         let mut batch = Batch::begin(self.statements, &mut self.memory)?;
-        let mut done = Vec::with_capacity(group.len() + self.parked.len());
+        let mut done = Vec::with_capacity(group.len());
         for operation in group.iter_mut() {
             done.push(operation.apply(&mut batch)? == Step::Done);
         }
@@ -363,12 +417,10 @@ impl Desk<'_, '_> {
         }
         let now = Instant::now();
         // Those that arrived before what they wait for, in this very group, get it now; those parked before come first.
-        for operation in &mut self.parked {
-            let idle = operation.abandoned() || operation.certainly_idle(batch.memory, now);
-            done.push(!idle && operation.apply(&mut batch)? == Step::Done);
-        }
+        let looks = self.parked.serve(&mut batch, now, served)?;
+        self.counts.looks.fetch_add(looks, Ordering::Relaxed);
         for (at, operation) in group.iter_mut().enumerate() {
-            if !done[at] && !operation.abandoned() && !operation.certainly_idle(batch.memory, now) {
+            if !done[at] && !operation.abandoned() && !operation.watch().is_idle(batch.memory, now) {
                 done[at] = operation.apply(&mut batch)? == Step::Done;
             }
         }
@@ -380,25 +432,25 @@ impl Desk<'_, '_> {
     fn answer(
         &mut self,
         group: Vec<Box<dyn Operation>>,
-        done: Vec<bool>,
+        done: Done,
         leftovers: &mut VecDeque<Box<dyn Operation>>,
     ) {
-        let parked = std::mem::take(&mut self.parked);
-        let arrived = group.len();
-        let mut all = group.into_iter().chain(parked).zip(done).enumerate();
-        let mut waiting: (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());
-        for (at, (operation, done)) in all.by_ref() {
+        let mut waiting = Vec::new();
+        let served = done.served.into_iter().map(|waiting| (waiting.operation, true));
+        for (operation, done) in group.into_iter().zip(done.of_the_group).chain(served) {
             if done {
                 self.likely += operation.brings();
                 leftovers.extend(operation.answer(Ok(())));
-            } else if at < arrived {
-                waiting.1.push(operation);
             } else {
-                waiting.0.push(operation);
+                waiting.push(operation);
             }
         }
-        self.parked = waiting.0;
-        self.parked.extend(waiting.1);
+        for operation in waiting {
+            match operation.waits_for() {
+                Some(interest) => self.park(interest, Some(operation.watch()), operation, leftovers),
+                None => leftovers.extend(operation.answer(Ok(()))),
+            }
+        }
     }
 
     /// A transaction failed. If it was one caller's doing, the others must not suffer.
@@ -441,7 +493,7 @@ impl Desk<'_, '_> {
         }
         // Who waits for work need not hear of every bad moment; but nobody waits for ever at a store that is gone.
         if self.broken.is_some() {
-            for operation in std::mem::take(&mut self.parked) {
+            for operation in self.parked.drain() {
                 leftovers.extend(operation.answer(Err(error.clone())));
             }
         }
@@ -458,25 +510,8 @@ impl Desk<'_, '_> {
         changed
     }
 
-    /// Those whose time is over get what there is: nothing.
-    fn dismiss_the_impatient(&mut self, leftovers: &mut VecDeque<Box<dyn Operation>>) {
-        let now = Instant::now();
-        let is_over = |operation: &dyn Operation| {
-            operation.abandoned() || operation.patience().is_none_or(|until| until <= now)
-        };
-        if self.parked.iter().any(|operation| is_over(&**operation)) {
-            let (over, waiting) = std::mem::take(&mut self.parked)
-                .into_iter()
-                .partition::<Vec<_>, _>(|operation| is_over(&**operation));
-            self.parked = waiting;
-            for operation in over {
-                leftovers.extend(operation.answer(Ok(())));
-            }
-        }
-    }
-
     fn close(mut self, mut leftovers: VecDeque<Box<dyn Operation>>) {
-        for operation in std::mem::take(&mut self.parked) {
+        for operation in self.parked.drain() {
             leftovers.extend(operation.answer(Ok(())));
         }
         let mut rest = VecDeque::new();

@@ -75,7 +75,7 @@ macro_rules! suite {
                 twice_is_once, a_lost_lease_does_not_begin, each_token_has_its_answer, past_the_deadline_it_is_refused,
             ]);
             suite!(@ $back_end renew [
-                a_heartbeat_extends, a_lost_lease_is_told, a_wish_to_cancel_is_told, presence_lasts_longer,
+                a_heartbeat_extends, a_lost_lease_is_told, a_wish_to_cancel_is_told, presence_lasts_longer, any_worker_may_renew_and_settle,
             ]);
             suite!(@ $back_end settle [
                 success_ends_the_job, a_stale_token_changes_nothing, the_same_twice_in_one_call,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redrive_store::{JobState, LeaseToken, Renewal};
+use redrive_store::{JobState, LeaseToken, Renewal, Settled, Settlement};
 
 use crate::back_end::Given;
 use crate::given::{Hand, LEASE, SECOND, at, job, success, wants};
@@ -63,4 +63,25 @@ pub(crate) async fn presence_lasts_longer(given: &Given) {
         (at(0), at(50_000), at(110_000))
     );
     assert!(given.store.workers(at(110_000)).await.unwrap().is_empty());
+}
+
+/// R-D3: any server on the store extends and ends a lease that was taken by another: what counts is the fence, not who asks.
+pub(crate) async fn any_worker_may_renew_and_settle(given: &Given) {
+    let hand = Hand(&*given.store);
+    let (one, id) = (hand.worker().await, hand.add(job("a")).await);
+    let leased = hand.take(at(0), one, &["a"]).await;
+    let another = given.another().await;
+    let other = another.register(at(0), "another server".to_owned(), Duration::from_mins(1)).await.unwrap();
+    let renewed = another.renew(at(20_000), other, Duration::from_mins(1), vec![leased.token]).await.unwrap();
+    assert_eq!(renewed, [Renewal::Extended]);
+    let JobState::Leased { worker, expires_at, .. } = hand.record(id).await.state else { panic!("it runs") };
+    assert_eq!((worker, expires_at), (one, at(20_000).after(LEASE)), "it is still the one's, for longer");
+    // The one has gone; nobody takes what the other keeps.
+    given.store.unregister(at(20_000), one).await.unwrap();
+    assert!(another.seize_expired(at(45_000), other, LEASE, 10).await.unwrap().is_empty());
+    let settlement = Settlement { token: leased.token, ending: success() };
+    let settled = another.settle(at(46_000), vec![settlement]).await.unwrap();
+    assert!(matches!(settled[0], Settled::Done { .. }), "{settled:?}");
+    assert_eq!(hand.record(id).await.state, JobState::Ended);
+    another.close().await.unwrap();
 }

@@ -233,7 +233,7 @@ fn not_made(refused: &Refused) -> Executed {
     Executed::silent(Outcome::failed(evidence(refused)), std::time::Duration::ZERO)
 }
 
-pub(super) fn evidence(refused: &Refused) -> Evidence {
+pub(crate) fn evidence(refused: &Refused) -> Evidence {
     let report = Report::said(Cause::Configuration, Verdict::No, refused.to_string());
     Evidence { never_sent: true, ..Evidence::from_report("Refused", &report) }
 }

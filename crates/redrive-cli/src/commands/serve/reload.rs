@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use redrive::engine::{Engine, EngineError, check_recovery_rule};
 use redrive_policy::{Config, Lang};
+use redrive_server::Tls;
 use redrive_store::{EventStatus, NewEvent};
 use serde_json::{Value, json};
 
@@ -12,24 +13,29 @@ use crate::Stage;
 use crate::log::Log;
 use crate::settings::{Reread, Settings};
 use crate::text::{say, text};
-use crate::trouble::Trouble;
+use crate::trouble::{ServeTrouble, Trouble};
 
 /// Reads the configuration again.
 pub(super) struct Reloads {
     engine: Engine,
+    tls: Option<Tls>,
     reread: Reread,
 }
 
 impl Reloads {
-    pub(super) fn new(engine: &Engine, stage: &Stage<'_>) -> Reloads {
-        Reloads { engine: engine.clone(), reread: Settings::reread(&stage.settings, &stage.env, &stage.cwd) }
+    pub(super) fn new(engine: &Engine, tls: Option<Tls>, stage: &Stage<'_>) -> Reloads {
+        Reloads {
+            engine: engine.clone(),
+            tls,
+            reread: Settings::reread(&stage.settings, &stage.env, &stage.cwd),
+        }
     }
 
     /// Takes what the file says now, or keeps what holds.
     pub(super) async fn reload(&self, log: &Log, lang: Lang) {
         let file = self.reread.path().map(|path: PathBuf| path.display().to_string());
         let named = file.clone().unwrap_or_else(|| say(lang, "serve.no-file"));
-        match self.read() {
+        match self.read().and_then(|config| self.reload_tls().map(|()| config)) {
             Ok(config) => {
                 self.engine.reload(&config);
                 log.info(&text(lang, "serve.reloaded", &[("file", &named)]), &[]);
@@ -49,6 +55,14 @@ impl Reloads {
                 let data = json!({ "file": file, "problems": problems });
                 self.record("config_refused", EventStatus::Failed, data, log).await;
             }
+        }
+    }
+
+    /// Before anything else is exchanged: a certificate that cannot be shown keeps the old configuration as a whole.
+    fn reload_tls(&self) -> Result<(), Trouble> {
+        match &self.tls {
+            Some(tls) => tls.reload().map_err(|trouble| Trouble::Serve(ServeTrouble::Tls(trouble))),
+            None => Ok(()),
         }
     }
 

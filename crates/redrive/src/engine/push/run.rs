@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_store::Origin;
 use reqwest::Url;
 use tokio::task::JoinHandle;
 
 use super::PushEndpoint;
 use super::send::{Many, One, Pusher};
 use crate::engine::{Engine, EngineError, Shutdown, WorkerReport};
+use crate::http_call::{Guard, GuardedCalls, http_client};
 
 /// How often the board is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -23,7 +23,15 @@ pub struct PushClients {
     /// For endpoints of this machine's own configuration, which may be anywhere.
     pub local: reqwest::Client,
     /// For endpoints that were set over the API: it refuses what they must not reach.
-    pub guarded: reqwest::Client,
+    pub guarded: GuardedCalls,
+}
+
+impl PushClients {
+    /// Clients of our own; what was set over the API reaches what the guard lets it.
+    pub fn new(guard: Guard) -> Result<PushClients, EngineError> {
+        let local = http_client().build().map_err(EngineError::HttpClient)?;
+        Ok(PushClients { local, guarded: GuardedCalls::new(guard).map_err(EngineError::HttpClient)? })
+    }
 }
 
 /// An endpoint that is being pushed to.
@@ -118,10 +126,6 @@ impl Pushing<'_> {
     }
 
     fn start(&self, endpoint: PushEndpoint) -> Option<Live> {
-        let client = match endpoint.origin {
-            Origin::Local => &self.clients.local,
-            Origin::Api => &self.clients.guarded,
-        };
         let url = Url::parse(&endpoint.url)
             .inspect_err(|error| tracing::warn!(%endpoint, %error, "a push endpoint has no address"))
             .ok()?;
@@ -130,7 +134,7 @@ impl Pushing<'_> {
             engine: self.engine.clone(),
             endpoint: endpoint.clone(),
             url,
-            client: client.clone(),
+            clients: self.clients.clone(),
             shutdown: shutdown.clone(),
         });
         let mut worker = self

@@ -5,20 +5,20 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use redrive_policy::{Cause, Report, Verdict as Again};
-use redrive_store::JobId;
+use redrive_store::{JobId, Origin};
 use reqwest::Url;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use super::answer::{self, Verdict};
-use super::{PushEndpoint, sign};
+use super::{PushClients, PushEndpoint, sign};
 use crate::bounded::{OUTPUT_BOUND, both_ends};
 use crate::engine::batch::{Answers, Batch, ItemAnswer};
 use crate::engine::executor::{Boxed, Running, Work, Worked};
 use crate::engine::settle::set_aside;
 use crate::engine::{Engine, Shutdown};
-use crate::http_call::{Answer, heard, not_answered, out_of_time};
+use crate::http_call::{Answer, heard, not_answered, out_of_time, refusal};
 use crate::outcome::{Evidence, Executed, Outcome};
 use crate::secrets::redact;
 
@@ -32,7 +32,7 @@ pub(super) struct Pusher {
     pub(super) engine: Engine,
     pub(super) endpoint: PushEndpoint,
     pub(super) url: Url,
-    pub(super) client: reqwest::Client,
+    pub(super) clients: PushClients,
     /// By which its worker is asked to leave.
     pub(super) shutdown: Shutdown,
 }
@@ -59,7 +59,15 @@ impl Pusher {
             put(&mut headers, name, value);
         }
         put(&mut headers, "user-agent", concat!("redrive/", env!("CARGO_PKG_VERSION")));
-        let request = self.client.post(self.url.clone()).headers(headers).body(body);
+        let client = match self.endpoint.origin {
+            Origin::Local => &self.clients.local,
+            // Every time anew: what is allowed is the guard's business, and so is where the name leads.
+            Origin::Api => match self.clients.guarded.client(&self.endpoint.url) {
+                Ok(client) => client,
+                Err(refused) => return Called::Failed(refusal(&refused)),
+            },
+        };
+        let request = client.post(self.url.clone()).headers(headers).body(body);
         let answer = match timeout(limit, request.send()).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return Called::Failed(not_answered(error)),

@@ -1,0 +1,214 @@
+"""The client against a real server, whose address is in REDRIVE_URL. `cargo test -p redrive-server --test work` runs it."""
+
+import http.server
+import json
+import os
+import threading
+import time
+import unittest
+import urllib.request
+import uuid
+
+import redrive
+
+URL = os.environ["REDRIVE_URL"]
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+def queue():
+    return f"py-{uuid.uuid4()}"
+
+
+class Between(http.server.BaseHTTPRequestHandler):
+    """Passes requests on, and is as unreliable as its server says."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.seen.append((self.path, dict(self.headers), body))
+        fault = self.server.faults.pop(0) if self.server.faults else None
+        if fault == "busy":
+            self.send_response(503)
+            self.send_header("Retry-After", "0.01")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        names = ("Content-Type", "Idempotency-Key")
+        headers = {name: self.headers[name] for name in names if self.headers[name]}
+        asked = urllib.request.Request(URL + self.path, body, headers)
+        with urllib.request.urlopen(asked) as answer:
+            text = answer.read()
+        if fault == "cut":  # it was done, and nobody hears of it
+            self.close_connection = True
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
+
+
+class Unreliable:
+    def __init__(self, faults):
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Between)
+        self.server.faults, self.server.seen = faults, []
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return f"http://127.0.0.1:{self.server.server_port}", self.server.seen
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def work(client, name, handlers, until, **more):
+    """Runs a worker until something is true."""
+    worker = redrive.Worker(client, name, handlers, wait=2.0, grace=5.0, **more)
+    thread = threading.Thread(target=worker.run, kwargs={"signals": False})
+    thread.start()
+    for _ in range(1500):
+        if until():
+            break
+        time.sleep(0.01)
+    worker.stop()
+    thread.join(20)
+    assert not thread.is_alive(), "the worker did not leave"
+    assert until(), "it never came true"
+    return worker
+
+
+class Clients(unittest.TestCase):
+    def setUp(self):
+        self.client, self.queue = redrive.Client(URL, sleep=lambda seconds: time.sleep(min(seconds, 0.05))), queue()
+
+    def state(self, job_id):
+        return self.client.job(job_id)["state"]
+
+    def test_a_job_is_added_once_although_its_answer_was_lost(self):
+        """R-I7: the key is made once and kept over the client's own retries."""
+        with Unreliable(["cut", "busy"]) as (url, seen):
+            client = redrive.Client(url, sleep=lambda _: None)
+            client.enqueue("greet", {"name": "Ada"}, queue=self.queue)
+            keys = {headers["Idempotency-Key"] for _, headers, _ in seen}
+            self.assertEqual((len(seen), len(keys)), (3, 1))
+        self.assertEqual(len(self.client.lease(self.queue, max=10)), 1)
+
+    def test_every_way_to_end_does_what_it_says(self):
+        """R-D3: what a handler raises becomes what the server does."""
+        kinds = ["good", "retry", "snooze", "dead", "broken"]
+        ids = dict(zip(kinds, self.client.enqueue_many([{"kind": kind, "queue": self.queue} for kind in kinds])))
+        seen = []
+
+        def handler(job):
+            seen.append((job.kind, job.attempt))
+            if job.kind == "retry" and job.attempt == 1:
+                raise redrive.Retry("not yet", after=0.01)
+            if job.kind == "snooze":
+                raise redrive.Snooze(3600)
+            if job.kind == "dead":
+                raise redrive.Dead("a person must look")
+            if job.kind == "broken":
+                raise KeyError("no such thing")
+            return {"ok": True}
+
+        def over():
+            # Four are over or put off, and the server knows.
+            return len(seen) >= 6 and all(self.state(ids[kind]) not in ("leased", "running") for kind in kinds)
+
+        work(self.client, self.queue, handler, over)
+        self.assertIn(("retry", 2), seen)
+        letters = {letter["id"]: letter for letter in self.client.dead_letters(where=f'queue="{self.queue}"')}
+        self.assertIn(ids["dead"], letters)
+        self.assertIn("a person must look", json.dumps(letters[ids["dead"]]))
+        self.assertEqual(self.state(ids["snooze"]), "scheduled")
+
+    def test_a_dead_letter_is_found_and_put_back(self):
+        """R-D5: letters are listed page by page, and a redrive brings one back."""
+        dead = self.client.enqueue_many([{"kind": "odd", "queue": self.queue} for _ in range(3)])
+
+        def refuse(_):
+            raise redrive.Dead("no")
+
+        where = f'queue="{self.queue}"'
+        work(self.client, self.queue, refuse, lambda: len(list(self.client.dead_letters(where, limit=2))) == 3)
+        self.client.redrive(ids=dead[:1], why="it was our fault")
+        done = []
+        work(self.client, self.queue, lambda job: done.append(job.id), lambda: done == dead[:1])
+        self.assertEqual(len(list(self.client.dead_letters(where))), 2)
+
+    def test_a_batch_fails_item_by_item(self):
+        """R-D3: what a batch handler names has failed, the rest is done."""
+        ids = self.client.enqueue_many([{"kind": "index", "payload": n, "queue": self.queue} for n in range(5)])
+        seen = []
+
+        def index(jobs):
+            seen.extend((job.payload, job.attempt) for job in jobs)
+            return {job.id: redrive.Retry("busy", after=0) for job in jobs if job.payload == 3 and job.attempt == 1}
+
+        work(self.client, self.queue, {"index": index}, lambda: (3, 2) in seen, batch=10)
+        self.assertEqual(sorted(seen), [(0, 1), (1, 1), (2, 1), (3, 1), (3, 2), (4, 1)])
+        self.assertEqual(len(ids), 5)
+
+    def test_a_long_job_keeps_its_lease(self):
+        """R-D2: the heartbeat keeps what takes longer than its lease."""
+        self.client.enqueue("slow", queue=self.queue)
+        seen = []
+
+        def slow(job):
+            time.sleep(2.0)
+            seen.append((job.attempt, job.cancelled.is_set()))
+
+        work(self.client, self.queue, {"slow": slow}, lambda: bool(seen), lease=0.6)
+        self.assertEqual(seen, [(1, False)])
+        self.assertEqual(self.client.lease(self.queue, max=1), [])
+
+    def test_stopping_takes_nothing_along(self):
+        """R-D2: a worker that leaves in the middle of a long poll leaves the work to others, uncounted."""
+        worker = redrive.Worker(self.client, self.queue, lambda job: None, wait=20.0)
+        thread = threading.Thread(target=worker.run, kwargs={"signals": False})
+        thread.start()
+        time.sleep(0.3)
+        began = time.monotonic()
+        worker.stop()
+        thread.join(10)
+        self.assertLess(time.monotonic() - began, 5)
+        self.client.enqueue("greet", queue=self.queue)
+        jobs = self.client.lease(self.queue, max=1, wait=5)
+        self.assertEqual([job.attempt for job in jobs], [1])
+
+    def test_a_problem_is_an_error_with_a_code(self):
+        """What the server refuses is a typed error."""
+        with self.assertRaises(redrive.Problem) as caught:
+            self.client.lease(self.queue, max=0)
+        self.assertEqual((caught.exception.status, caught.exception.code), (400, "invalid"))
+        nobody = redrive.Client("http://127.0.0.1:9", tries=2, sleep=lambda _: None)
+        with self.assertRaises(redrive.Unreachable):
+            nobody.enqueue("greet")
+        both = redrive.Client(["http://127.0.0.1:9", URL], tries=3, sleep=lambda _: None)
+        self.assertTrue(both.enqueue("greet", queue=self.queue), "another server is asked")
+
+    def test_signatures(self):
+        """Reliability, Security: the standard's example holds; a changed body, an old time and another secret do not."""
+        sent = {"webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp": "1614265330",
+                "Webhook-Signature": "v1,AAAA v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="}
+        body, now = b'{"test": 2432232314}', 1614265330
+        other = "whsec_" + "A" * 32
+        self.assertEqual(redrive.verify_webhook([other, SECRET], sent, body, now=now), sent["webhook-id"])
+        for secrets, headers, text, at in [
+            (SECRET, sent, body + b" ", now),
+            (SECRET, sent, body, now + 301),
+            (SECRET, sent, body, now - 301),
+            (other, sent, body, now),
+            (SECRET, {**sent, "Webhook-Signature": "v2,x"}, body, now),
+            (SECRET, {}, body, now),
+        ]:
+            with self.assertRaises(redrive.BadSignature):
+                redrive.verify_webhook(secrets, headers, text, now=at)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,237 @@
+//! Push endpoints: services that are called for jobs instead of asking for them. Their secrets go in and are never shown again.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use redrive::engine::{BadEndpoint, EngineError, PushEndpoint, PushSecret};
+use redrive_policy::round_to_millis;
+use redrive_store::Origin;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Server;
+use crate::act::act;
+use crate::body::{Body, MayBody};
+use crate::caller::{Caller, Scope};
+use crate::path::Path;
+use crate::problem::{Code, Problem};
+use crate::route::Route;
+use crate::shape;
+
+/// How many secrets are kept while they are exchanged: the new one, and the one before.
+const WHILE_EXCHANGED: usize = 2;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/v1/push", Scope::Admin, "list_push", "Lists push endpoints.", list)
+            .answers::<shape::Page<PushShown>>(200, "All of them, by name."),
+        Route::get("/v1/push/{name}", Scope::Admin, "get_push", "Shows a push endpoint.", get)
+            .answers::<PushShown>(200, "The endpoint, without its secrets."),
+        Route::put("/v1/push/{name}", Scope::Admin, "put_push", "Sets up or changes a push endpoint.", put)
+            .takes::<PushBody>()
+            .answers::<PushShown>(200, "The endpoint as it is now; with its secret, if that is new."),
+        Route::delete("/v1/push/{name}", Scope::Admin, "remove_push", "Removes a push endpoint.", remove)
+            .may_take::<RemoveBody>()
+            .empty(204, "It is gone; calls that are under way are finished."),
+    ]
+}
+
+/// A push endpoint as it is wanted. What is absent stays as it is, or is what is usual.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PushBody {
+    /// The queue whose jobs it gets.
+    #[schemars(with = "shape::Name")]
+    queue: String,
+    /// Where it is called.
+    url: String,
+    /// Only these kinds; all of the queue when absent.
+    kinds: Option<Vec<String>>,
+    /// The secrets that calls are signed with, `whsec_…`, the newest first; one is made when there are none.
+    secrets: Option<Vec<String>>,
+    /// Makes a new secret and keeps the one before, so that the service can change over.
+    rotate: Option<bool>,
+    /// How many calls are under way at a time; 4 when absent.
+    concurrency: Option<usize>,
+    /// How many jobs go into one call; 1 when absent, and more need kinds.
+    batch: Option<usize>,
+    /// How long a call may take, in milliseconds; 15,000 when absent.
+    timeout_ms: Option<u64>,
+    /// Whether it is called; yes when absent.
+    enabled: Option<bool>,
+    /// Why, for the record.
+    why: Option<String>,
+}
+
+/// Why an endpoint is removed.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RemoveBody {
+    /// Why, for the record.
+    why: Option<String>,
+}
+
+/// A push endpoint.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PushShown {
+    /// Its name.
+    name: String,
+    /// The queue whose jobs it gets.
+    queue: String,
+    /// Only these kinds; none: all of the queue.
+    kinds: Vec<String>,
+    /// Where it is called.
+    url: String,
+    /// How many secrets each call is signed with.
+    secrets: usize,
+    /// The secret that was made just now. It is shown this once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_secret: Option<String>,
+    /// How many calls are under way at a time.
+    concurrency: usize,
+    /// How many jobs go into one call.
+    batch: usize,
+    /// How long a call may take, in milliseconds.
+    timeout_ms: u64,
+    /// Whether it is called.
+    enabled: bool,
+    /// Why it is not, when it was not a person's wish.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disabled_why: Option<String>,
+}
+
+impl PushShown {
+    fn of(endpoint: PushEndpoint, new_secret: Option<&PushSecret>) -> PushShown {
+        PushShown {
+            name: endpoint.name,
+            queue: endpoint.queue,
+            kinds: endpoint.kinds,
+            url: endpoint.url,
+            secrets: endpoint.secrets.len(),
+            new_secret: new_secret.map(PushSecret::reveal),
+            concurrency: endpoint.concurrency,
+            batch: endpoint.batch,
+            timeout_ms: round_to_millis(endpoint.timeout),
+            enabled: endpoint.enabled,
+            disabled_why: endpoint.disabled_why,
+        }
+    }
+}
+
+async fn list(State(server): State<Server>, _: Caller) -> Result<Json<shape::Page<PushShown>>, Problem> {
+    let endpoints = server.engine().push_endpoints().await?;
+    let items = endpoints.into_iter().map(|endpoint| PushShown::of(endpoint, None)).collect();
+    Ok(Json(shape::Page { items, next: None }))
+}
+
+async fn get(
+    State(server): State<Server>,
+    _: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<PushShown>, Problem> {
+    let endpoint = server.engine().push_endpoint(&name).await?;
+    endpoint.map(|endpoint| Json(PushShown::of(endpoint, None))).ok_or_else(|| unknown(&name))
+}
+
+async fn put(
+    State(server): State<Server>,
+    caller: Caller,
+    Path(name): Path<String>,
+    Body(body): Body<PushBody>,
+) -> Result<Json<PushShown>, Problem> {
+    // What cannot be is told before anything is written down.
+    server.settings().guard.check(&body.url).map_err(|refused| {
+        Problem::new(Code::Invalid, "push.refused").with("why", refused.to_string()).at("url")
+    })?;
+    let given = body.secrets.clone().map(read).transpose()?;
+    let there = server.engine().push_endpoint(&name).await?;
+    wanted(&name, &body, given.clone(), there)?;
+    act(&server, &caller, "push.add", format!("push {name}"), body.why.clone()).await?;
+    let mut made = None;
+    let changed = server
+        .engine()
+        .change_push_endpoint(&name, |there| {
+            let (endpoint, secret) = wanted(&name, &body, given.clone(), there)?;
+            made = secret;
+            Ok::<_, Problem>(Some(endpoint))
+        })
+        .await?;
+    let endpoint = changed.ok_or_else(|| unknown(&name))?;
+    Ok(Json(PushShown::of(endpoint, made.as_ref())))
+}
+
+async fn remove(
+    State(server): State<Server>,
+    caller: Caller,
+    Path(name): Path<String>,
+    MayBody(body): MayBody<RemoveBody>,
+) -> Result<http::StatusCode, Problem> {
+    if server.engine().push_endpoint(&name).await?.is_none() {
+        return Err(unknown(&name));
+    }
+    act(&server, &caller, "push.remove", format!("push {name}"), body.why).await?;
+    server.engine().change_push_endpoint(&name, |_| Ok::<_, EngineError>(None)).await?;
+    Ok(http::StatusCode::NO_CONTENT)
+}
+
+/// The endpoint that a body asks for, and the secret that was made for it.
+fn wanted(
+    name: &str,
+    body: &PushBody,
+    given: Option<Vec<PushSecret>>,
+    there: Option<PushEndpoint>,
+) -> Result<(PushEndpoint, Option<PushSecret>), Problem> {
+    let mut made = None;
+    let known = there.as_ref().map(|there| there.secrets.clone()).unwrap_or_default();
+    let secrets = match given {
+        Some(given) => given,
+        None if known.is_empty() || body.rotate == Some(true) => {
+            let fresh = PushSecret::fresh()?;
+            made = Some(fresh.clone());
+            let before = known.into_iter().take(WHILE_EXCHANGED - 1);
+            std::iter::once(fresh).chain(before).collect()
+        }
+        None => known,
+    };
+    let usual = PushEndpoint::new(name, body.queue.clone(), body.url.clone())?;
+    let before = there.unwrap_or_else(|| usual.clone());
+    let endpoint = PushEndpoint {
+        kinds: body.kinds.clone().unwrap_or(before.kinds),
+        secrets,
+        concurrency: body.concurrency.unwrap_or(before.concurrency),
+        batch: body.batch.unwrap_or(before.batch),
+        timeout: body.timeout_ms.map_or(before.timeout, Duration::from_millis),
+        enabled: body.enabled.unwrap_or(true),
+        origin: Origin::Api,
+        ..usual
+    };
+    endpoint.check().map_err(|BadEndpoint { field, .. }| bad(field))?;
+    Ok((endpoint, made))
+}
+
+/// Secrets as they were given. Which of them is none is said, but not what it was.
+fn read(given: Vec<String>) -> Result<Vec<PushSecret>, Problem> {
+    let one = |secret| {
+        PushSecret::try_from(secret).map_err(|_| Problem::new(Code::Invalid, "push.secret").at("secrets"))
+    };
+    given.into_iter().map(one).collect()
+}
+
+fn bad(field: &'static str) -> Problem {
+    let key = match field {
+        "name" => "push.name",
+        "queue" => "push.queue",
+        "url" => "push.url",
+        "secrets" => "push.secrets",
+        "concurrency" => "push.concurrency",
+        "batch" => "push.batch",
+        "kinds" => "push.kinds",
+        _ => "push.timeout_ms",
+    };
+    Problem::new(Code::Invalid, key).at(field)
+}
+
+fn unknown(name: &str) -> Problem {
+    Problem::new(Code::NotFound, "push.unknown").with("name", name)
+}
