@@ -15,6 +15,7 @@ mod front;
 mod gate;
 mod language;
 mod listen;
+mod meter;
 mod openapi;
 mod path;
 mod problem;
@@ -52,6 +53,7 @@ struct Inner {
     crowd: listen::Crowd,
     front: front::Front,
     keys: IdempotencyLayer,
+    meter: meter::Meter,
 }
 
 impl Server {
@@ -67,6 +69,7 @@ impl Server {
             remote: remote::Door::default(),
             crowd: listen::Crowd::default(),
             front: front::Front::new(TokenKeeper::new(engine)),
+            meter: meter::Meter::default(),
         }))
     }
 
@@ -124,6 +127,15 @@ impl Server {
     /// The description of the API, as OpenAPI 3.1.
     pub fn openapi() -> serde_json::Value {
         openapi::document(&api::routes())
+    }
+
+    pub(crate) fn meter(&self) -> &meter::Meter {
+        &self.0.meter
+    }
+
+    /// How many connections are open.
+    pub(crate) fn connections(&self) -> usize {
+        self.0.crowd.len()
     }
 
     pub(crate) fn engine(&self) -> &Engine {
