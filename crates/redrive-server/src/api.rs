@@ -54,11 +54,11 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// The router over all of them, each behind its gate.
 pub(crate) fn router(server: &Server) -> Router {
-    let mut router = Router::new();
-    let routes = routes();
-    let names = routes.iter().map(|route| (route.method.to_string(), route.path.to_owned()));
+    let all = routes();
+    let names = all.iter().map(|route| (route.method.to_string(), route.path.to_owned()));
     let meters = server.meter().meters(names);
-    for (route, meter) in routes.into_iter().zip(meters) {
+    let mut router = Router::new();
+    for (route, meter) in all.into_iter().zip(meters) {
         let keys = route.guarded.then(|| server.keys().clone());
         let gate = GateLayer { need: route.need, keys, meter };
         router = router.route(route.path, route.handler.layer(gate));

@@ -60,7 +60,7 @@ pub(crate) struct EventsQuery {
     /// Only of these types; several are separated by commas.
     #[serde(rename = "type")]
     types: Option<String>,
-    /// Only in these states: pending, running, success, failed, retrying, dead_letter; several are separated by commas.
+    /// Only in these states: `pending`, `running`, `success`, `failed`, `retrying`, `dead_letter`; several are separated by commas.
     status: Option<String>,
     /// Only from this source.
     source: Option<String>,

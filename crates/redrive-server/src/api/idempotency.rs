@@ -58,7 +58,7 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeysQuery {
-    /// Only in this state: in_progress, completed or unknown_outcome.
+    /// Only in this state: `in_progress`, `completed` or `unknown_outcome`.
     state: Option<String>,
     /// Only this key, whosever it is.
     key: Option<String>,
@@ -128,7 +128,7 @@ struct KeyShape {
     job_id: Option<String>,
 }
 
-/// An idempotency key, and its answer: the contract redrive/idempotency_key.v1.
+/// An idempotency key, and its answer: the contract `redrive/idempotency_key.v1`.
 #[derive(JsonSchema)]
 #[schemars(rename = "IdempotencyKeyDetail")]
 #[allow(dead_code)] // Only its schema is used.

@@ -128,6 +128,7 @@ pub(super) async fn jobs(
         caller_id: query.caller_id,
         after: query.cursor,
         limit: reach::limit(query.limit, MOST)?,
+        ..JobQuery::default()
     };
     let engine = server.engine();
     let page = engine.store().list_jobs(engine.now(), wanted).await?;
