@@ -10,4 +10,5 @@ mod jobs;
 mod keys;
 mod openapi;
 mod queues;
+mod reach;
 mod schedules;
