@@ -121,7 +121,7 @@ async fn simulate(
     let Ok(_turn) = TURN.try_acquire() else { return Err(Problem::of(Code::TooMany)) };
     let simulation = tokio::time::timeout(WITHIN, server.engine().simulate(&wanted)).await;
     let simulation = simulation.map_err(|_| Problem::new(Code::Invalid, "policies.long").at("since"))??;
-    Ok(Json(Simulation::new(&simulation, &wanted)))
+    Ok(Json(Simulation::new(&simulation, wanted.since, wanted.until, wanted.seed)))
 }
 
 /// How long ago, or a time.
