@@ -18,6 +18,7 @@
 //!
 //! A field that is given twice in JSON, which most parsers let pass, is an error here.
 
+mod alert_file;
 mod check;
 mod file;
 mod idempotency_file;
@@ -27,6 +28,7 @@ mod path;
 mod place;
 mod plan_file;
 mod problem;
+mod read_alert;
 mod read_auto_redrive;
 mod read_backoff;
 mod read_idempotency;
@@ -61,6 +63,7 @@ use problem::Problems;
 use shape::{Shape, Table};
 
 pub use problem::{ConfigError, Expected, Place, Problem, ProblemKind, ValueType};
+pub use read_alert::{AlertBy, AlertReceiver, AlertSettings, Severity};
 pub use read_auto_redrive::AutoRedrive;
 pub use read_idempotency::ProxySettings;
 pub use read_server::{Allowed, ServerConfig, TlsFiles};
@@ -77,6 +80,8 @@ pub struct Config {
     pub rules: Vec<UserRule>,
     /// What to do about snapshots and partial results (its effects come with tasks).
     pub recovery: RecoverySettings,
+    /// When people are told that something is wrong, and how.
+    pub alerts: AlertSettings,
     /// Rules by which workers put dead letters back.
     pub auto_redrive: Vec<AutoRedrive>,
     /// How people are told.
@@ -221,6 +226,7 @@ impl Config {
             policies: inherit::read_policies(node, &mut notes),
             rules: read_rules::read_rules(node, &mut notes),
             recovery: read_recovery(node),
+            alerts: read_alert::read(node, &mut notes),
             auto_redrive: read_auto_redrive::read(node, &mut notes),
             escalate: read_escalate(node),
             review: node.get("review").map(read_review::read).unwrap_or_default(),
@@ -236,8 +242,9 @@ impl Config {
             },
             warnings: Vec::new(),
         };
-        let proxy = Path::Top.field("proxy");
-        for (table, path) in [(Some(node), Path::Top), (node.get("proxy"), proxy)] {
+        let [alerts, proxy] = ["alerts", "proxy"].map(|section| Path::Top.field(section));
+        let sections = [(Some(node), Path::Top), (node.get("alerts"), alerts), (node.get("proxy"), proxy)];
+        for (table, path) in sections {
             let Some(field) = table.and_then(|table| table.get("policy")) else { continue };
             let Some(name) = field.text().filter(|name| config.policy(name).is_none()) else { continue };
             let known = config.policy_names();

@@ -11,6 +11,7 @@ use crate::problem::Code;
 use crate::route::Route;
 use crate::shape;
 use enqueue::EnqueueBody;
+pub(super) use enqueue::allowed;
 use look::{LookQuery, Story, Trace};
 use operate::{CancelBody, Cancelled, Retried, RetryBody};
 pub(super) use origin::check_origin;
