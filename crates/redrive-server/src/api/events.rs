@@ -116,10 +116,10 @@ impl Told<'_> {
 pub(crate) struct EventShape {
     /// Its place in the stream; in a story it is left out.
     #[schemars(with = "i64")]
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     seq: Option<i64>,
     /// The job that it is about; in a story it is left out.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<shape::JobId>")]
     job_id: Option<String>,
     event_id: String,

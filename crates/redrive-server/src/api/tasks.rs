@@ -13,7 +13,7 @@ use redrive_policy::plan::{Plan, Work};
 use redrive_store::{NewJob, Origin, TaskId, TaskState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::jobs::check_origin;
 use crate::Server;
@@ -26,7 +26,6 @@ use crate::problem::{Code, Problem};
 use crate::query::Query;
 use crate::reach;
 use crate::route::Route;
-use crate::shape;
 use crate::shape::task::{Task, TaskWhole, Trace};
 
 /// The most tasks that are listed.
@@ -106,8 +105,7 @@ impl JsonSchema for Id {
 #[serde(deny_unknown_fields)]
 struct Wish {
     /// The plan, as `redrive task schema` describes it.
-    #[schemars(with = "shape::Object")]
-    plan: Value,
+    plan: Map<String, Value>,
 }
 
 /// Which tasks.
@@ -151,7 +149,7 @@ async fn begin(
     caller: Caller,
     Body(wish): Body<Wish>,
 ) -> Result<(StatusCode, Json<TaskWhole>), Problem> {
-    let (mut plan, _) = Plan::parse(&wish.plan.to_string(), Format::Json, "plan").map_err(|error| {
+    let (mut plan, _) = Plan::parse(&Value::Object(wish.plan).to_string(), Format::Json, "plan").map_err(|error| {
         Problem::in_words(Code::Invalid, |lang| {
             let told = error.problems.iter().take(TOLD).map(|problem| problem.describe(lang));
             told.collect::<Vec<_>>().join(" ")
