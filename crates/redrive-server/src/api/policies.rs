@@ -195,7 +195,11 @@ fn recovery_problems(config: &Config, lang: Lang) -> Vec<ConfigProblem> {
 }
 
 /// The policy that is meant, with what is to be different about it.
-fn meant(server: &Server, name: Option<&str>, overrides: Option<Map<String, Value>>) -> Result<Policy, Problem> {
+fn meant(
+    server: &Server,
+    name: Option<&str>,
+    overrides: Option<Map<String, Value>>,
+) -> Result<Policy, Problem> {
     let policy = match name {
         Some(name) => server.engine().policy(name)?,
         None => server.engine().default_policy(),
