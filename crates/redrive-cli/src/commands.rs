@@ -1,5 +1,6 @@
 //! One file per verb. A command does its work and returns a value; what it says on the way goes to `talk`.
 
+mod alerts;
 mod classify;
 mod classify_corpus;
 mod classify_jsonl;
@@ -52,6 +53,7 @@ mod retry_candidates;
 mod review;
 mod run;
 mod run_key;
+mod schedule;
 mod serve;
 mod signals;
 mod snapshot;
@@ -217,6 +219,8 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         StoredCommand::Idempotency { list, command } => idempotency::run(list, command, stage),
         StoredCommand::Outbox { command } => outbox::run(command, stage),
         StoredCommand::Proxy(args) => proxy::run(&args, stage),
+        StoredCommand::Alerts { command } => alerts::run(command, stage),
+        StoredCommand::Schedule { command } => schedule::run(command, stage),
         StoredCommand::Serve(args) => serve::run(&args, stage),
         StoredCommand::Health(args) => health::run(&args, stage),
         StoredCommand::Doctor(args) => {

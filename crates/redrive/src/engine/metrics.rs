@@ -17,6 +17,7 @@ use redrive_store::{Group, GroupQuery, LetterFilter, Metric, MetricCount, Metric
 use serde::Serialize;
 
 use super::{Engine, EngineError};
+pub use exposition::{Exposition, Kind, Labels, Number, TextForm};
 pub use keys::KeyUse;
 pub use spread::Spread;
 
