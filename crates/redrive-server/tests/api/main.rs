@@ -11,3 +11,4 @@ mod keys;
 mod openapi;
 mod queues;
 mod schedules;
+mod targets;
