@@ -21,6 +21,7 @@ mod schedule;
 mod serve;
 mod simulate;
 mod snapshot;
+mod targets;
 mod tasks;
 mod value;
 
@@ -57,6 +58,7 @@ pub(crate) use schedule::{ScheduleAddArgs, ScheduleArg, ScheduleCommand};
 pub(crate) use serve::{LogChoice, ServeArgs};
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use snapshot::{SnapshotCommand, SnapshotCreateArgs, SnapshotRestoreArgs};
+pub(crate) use targets::{TargetLimitArgs, TargetsCommand};
 pub(crate) use tasks::{TaskCommand, TaskRunArgs};
 pub(crate) use value::{BadValue, Header, JobRef, Since, job_ref};
 
@@ -219,6 +221,10 @@ pub(crate) enum StoredCommand {
     Queue {
         #[command(subcommand)]
         command: Option<QueueCommand>,
+    },
+    Targets {
+        #[command(subcommand)]
+        command: Option<TargetsCommand>,
     },
     Task {
         #[command(subcommand)]

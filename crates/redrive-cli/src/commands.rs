@@ -61,6 +61,7 @@ mod status;
 mod store;
 mod store_copy;
 mod store_keys;
+mod targets;
 mod task;
 mod told;
 mod trace;
@@ -205,6 +206,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             None => cancelled(stage),
         },
         StoredCommand::Queue { command } => queue::run(command, stage),
+        StoredCommand::Targets { command } => targets::run(command, stage),
         StoredCommand::Task { command } => match command {
             None => help::show(&["task".to_owned()], stage),
             Some(command) => task::run(command, stage),

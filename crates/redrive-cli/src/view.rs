@@ -50,6 +50,7 @@ pub(crate) mod simulation;
 pub(crate) mod snapshot;
 pub(crate) mod status;
 pub(crate) mod story;
+pub(crate) mod targets;
 pub(crate) mod task;
 pub(crate) mod trace;
 pub(crate) mod welcome;

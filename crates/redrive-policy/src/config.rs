@@ -167,6 +167,22 @@ fn checked(
     }
 }
 
+/// The same, each problem with its place in the text that the nodes came from.
+fn checked_in(
+    (source, format): (&str, Format),
+    node: &Node,
+    table: &'static Table,
+    mut notes: Notes,
+    file: &str,
+) -> Result<Vec<Problem>, ConfigError> {
+    check::check(node, &Shape::Table(table), &Path::Top, &mut notes.wrong);
+    if notes.wrong.is_empty() {
+        Ok(notes.odd.placed(source, format))
+    } else {
+        Err(ConfigError { file: file.to_owned(), problems: notes.wrong.placed(source, format) })
+    }
+}
+
 /// Reads one policy, written as an entry of `policies` is. It may extend a preset.
 pub fn policy_from_json(name: &str, json: &serde_json::Value) -> Result<Policy, ConfigError> {
     let mut notes = Notes::default();
@@ -189,13 +205,22 @@ impl Config {
     /// ```
     pub fn parse(source: &str, format: Format, file: &str) -> Result<Config, ConfigError> {
         match Node::parse(source, format) {
-            Ok(Some(node)) => Config::read(&node, file),
+            Ok(Some(node)) => Config::read(&node, file, None),
             Ok(None) => Ok(Config::default()),
             Err(problem) => Err(ConfigError { file: file.to_owned(), problems: vec![*problem] }),
         }
     }
 
-    fn read(node: &Node, file: &str) -> Result<Config, ConfigError> {
+    /// The same for whoever shows the text: every problem and every warning says its line and its column.
+    pub fn parse_placed(source: &str, format: Format, file: &str) -> Result<Config, ConfigError> {
+        match Node::parse(source, format) {
+            Ok(Some(node)) => Config::read(&node, file, Some((source, format))),
+            Ok(None) => Ok(Config::default()),
+            Err(problem) => Err(ConfigError { file: file.to_owned(), problems: vec![*problem] }),
+        }
+    }
+
+    fn read(node: &Node, file: &str, text: Option<(&str, Format)>) -> Result<Config, ConfigError> {
         let mut notes = Notes::default();
         let mut config = Config {
             policies: inherit::read_policies(node, &mut notes),
@@ -227,7 +252,10 @@ impl Config {
             let (kind, expected) = inherit::unknown_policy(name, &known, None);
             notes.wrong.add(field.at, &path.field("policy"), kind, expected);
         }
-        config.warnings = checked(node, &file::FILE, notes, file)?;
+        config.warnings = match text {
+            Some(text) => checked_in(text, node, &file::FILE, notes, file)?,
+            None => checked(node, &file::FILE, notes, file)?,
+        };
         Ok(config)
     }
 

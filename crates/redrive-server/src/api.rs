@@ -16,6 +16,7 @@ mod push;
 mod queues;
 mod redrives;
 mod schedules;
+mod targets;
 mod tasks;
 mod tokens;
 
@@ -47,6 +48,7 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(tokens::routes());
     routes.extend(policies::routes());
     routes.extend(redrives::routes());
+    routes.extend(targets::routes());
     routes.extend(schedules::routes());
     routes.extend(tasks::routes());
     routes

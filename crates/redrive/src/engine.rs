@@ -127,9 +127,9 @@ pub use schedule::{
 pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
-pub use status::{GroupCount, GroupReport, LaneReport, QueueReport, StatusReport};
+pub use status::{GroupCount, GroupReport, LaneReport, QueueReport, StatusReport, TargetTrouble};
 pub use story::{JobStory, StoryAttempt, job_state};
-pub use target::{ParkedJob, TargetLimits, TargetView, host_target};
+pub use target::{ParkedJob, TargetLimits, TargetReport, TargetView, host_target, is_target};
 #[cfg(feature = "tasks")]
 pub use task::{
     Driver, Standing, SubtaskLine, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan,

@@ -14,6 +14,7 @@ use enqueue::EnqueueBody;
 pub(super) use enqueue::allowed;
 use look::{LookQuery, Story, Trace};
 use operate::{CancelBody, Cancelled, Retried, RetryBody};
+pub(super) use origin::check_origin;
 use shapes::{AddedOneOrMany, Job};
 
 pub(super) fn routes() -> Vec<Route> {

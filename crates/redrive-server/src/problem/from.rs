@@ -125,9 +125,10 @@ impl From<ScheduleProblem> for Problem {
             ScheduleProblem::TooMany(most) => {
                 Problem::new(Code::Conflict, "schedules.too_many").with("most", most)
             }
-            ScheduleProblem::TooLong { bytes, most } => {
-                Problem::new(Code::TooLarge, "refused.large").with("bytes", bytes).with("most", most).at("job")
-            }
+            ScheduleProblem::TooLong { bytes, most } => Problem::new(Code::TooLarge, "refused.large")
+                .with("bytes", bytes)
+                .with("most", most)
+                .at("job"),
             ScheduleProblem::Unknown(name) => {
                 Problem::new(Code::NotFound, "schedules.unknown").with("name", name)
             }

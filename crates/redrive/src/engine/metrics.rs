@@ -7,6 +7,7 @@ mod exposition;
 mod keys;
 mod prometheus;
 mod spread;
+mod targets;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -64,6 +64,8 @@ pub(super) struct Plan {
     pub(super) reserved_only: bool,
     /// What it begins stays its own between attempts.
     pub(super) keeps_its_own: bool,
+    /// The target that all of it goes to, beside those that jobs have of their own.
+    pub(super) goes_to: Option<String>,
     pub(super) observer: Option<Observer>,
 }
 
@@ -121,6 +123,7 @@ impl Engine {
             wait: WAIT,
             reserved_only: false,
             keeps_its_own: false,
+            goes_to: None,
             observer: None,
         };
         WorkerBuilder { engine: self.clone(), plan, state: Arc::new(()) }
@@ -238,6 +241,13 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     /// How jobs of this kind are carried out, by something that is no typed handler.
     pub fn executor(mut self, kind: impl Into<String>, executor: Arc<dyn Executor>) -> WorkerBuilder<S> {
         self.plan.routes.insert(kind.into(), Route::One(Arc::new(ByExecutor(executor))));
+        self
+    }
+
+    /// All of it goes to this target, which is protected.
+    #[cfg(feature = "push")]
+    pub(super) fn goes_to(mut self, target: Option<String>) -> WorkerBuilder<S> {
+        self.plan.goes_to = target;
         self
     }
 
