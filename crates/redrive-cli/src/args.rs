@@ -20,6 +20,7 @@ mod serve;
 mod simulate;
 mod snapshot;
 mod tasks;
+mod token;
 mod value;
 
 use std::ffi::OsString;
@@ -54,6 +55,7 @@ pub(crate) use serve::{LogChoice, ServeArgs};
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use snapshot::{SnapshotCommand, SnapshotCreateArgs, SnapshotRestoreArgs};
 pub(crate) use tasks::{TaskCommand, TaskRunArgs};
+pub(crate) use token::{TokenCommand, TokenCreateArgs};
 pub(crate) use value::{BadValue, JobRef, Since, job_ref};
 
 /// The most delays that `policy delays` computes.
@@ -237,6 +239,10 @@ pub(crate) enum StoredCommand {
         command: Option<IdempotencyCommand>,
     },
     Proxy(ProxyArgs),
+    Token {
+        #[command(subcommand)]
+        command: Option<TokenCommand>,
+    },
     Serve(ServeArgs),
     Doctor(DoctorArgs),
     Health(HealthArgs),

@@ -1,5 +1,6 @@
 //! One file per verb. A command does its work and returns a value; what it says on the way goes to `talk`.
 
+mod act;
 mod classify;
 mod classify_corpus;
 mod classify_jsonl;
@@ -60,6 +61,7 @@ mod store;
 mod store_copy;
 mod store_keys;
 mod task;
+mod token;
 mod told;
 mod trace;
 mod work;
@@ -215,6 +217,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         StoredCommand::Idempotency { list, command } => idempotency::run(list, command, stage),
         StoredCommand::Outbox { command } => outbox::run(command, stage),
         StoredCommand::Proxy(args) => proxy::run(&args, stage),
+        StoredCommand::Token { command } => token::run(command, stage),
         StoredCommand::Serve(args) => serve::run(&args, stage),
         StoredCommand::Health(args) => health::run(&args, stage),
         StoredCommand::Doctor(args) => {

@@ -49,6 +49,7 @@ pub(crate) mod snapshot;
 pub(crate) mod status;
 pub(crate) mod story;
 pub(crate) mod task;
+pub(crate) mod token;
 pub(crate) mod trace;
 pub(crate) mod welcome;
 
