@@ -7,7 +7,7 @@ use crate::Server;
 use crate::problem::{Code, Problem};
 
 /// Whether a job that comes through the API may be added: its payload must be one that its kind can run.
-pub(super) fn check_origin(_server: &Server, job: &NewJob) -> Result<(), Problem> {
+pub(in crate::api) fn check_origin(_server: &Server, job: &NewJob) -> Result<(), Problem> {
     match &*job.kind {
         "http" => HttpSpec::from_payload(&job.payload).map(drop).map_err(|bad| no_call(&bad)),
         _ => Ok(()),

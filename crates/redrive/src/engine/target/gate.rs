@@ -73,9 +73,9 @@ impl Engine {
     }
 
     /// Whether nothing of this is protected, as far as can be told without looking anything up.
-    pub(in crate::engine) fn passes_freely(&self, leased: &[LeasedJob]) -> bool {
+    pub(in crate::engine) fn passes_freely(&self, leased: &[LeasedJob], also: Option<&str>) -> bool {
         let rules = self.targets_known().rules();
-        rules.read_at.is_some() && leased.iter().all(|leased| rules.targets_of(&leased.job, None).is_empty())
+        rules.read_at.is_some() && leased.iter().all(|leased| rules.targets_of(&leased.job, also).is_empty())
     }
 
     /// How each of these ends that may not go now; nothing for who may.
