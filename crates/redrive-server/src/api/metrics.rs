@@ -94,6 +94,9 @@ async fn metrics(
     Query(query): Query<MetricsQuery>,
 ) -> Result<Json<Metrics>, Problem> {
     match &query.queue {
+        Some(queue) if queue.is_empty() || queue.len() > 255 || queue.chars().any(char::is_control) => {
+            return Err(Problem::new(Code::Invalid, "refused.name").with("field", "queue").at("queue"));
+        }
         Some(queue) if !caller.reaches(queue) => {
             return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue).at("queue"));
         }

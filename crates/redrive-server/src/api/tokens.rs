@@ -52,7 +52,7 @@ pub(crate) struct TokenBody {
     #[schemars(length(min = 1, max = 100))]
     name: String,
     /// What it allows: `read`, `read:payload`, `produce`, `work`, `operate`, `admin`.
-    #[schemars(length(min = 1, max = 6), with = "Vec<ScopeShape>")]
+    #[schemars(length(min = 1), with = "Vec<ScopeShape>")]
     scopes: Vec<String>,
     /// The queues that it allows it in, as patterns in which `*` stands for anything; absent: all of them.
     #[serde(default)]

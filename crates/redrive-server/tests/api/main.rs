@@ -12,3 +12,4 @@ mod openapi;
 mod queues;
 mod reach;
 mod schedules;
+mod targets;
