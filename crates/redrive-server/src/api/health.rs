@@ -27,6 +27,15 @@ pub(super) fn routes() -> Vec<Route> {
             .answers::<Version>(200, "Its versions."),
         Route::get("/openapi.json", Scope::Read, "openapi", "This document.", async || document())
             .answers::<crate::shape::Object>(200, "The API, as OpenAPI 3.1."),
+        Route::new(
+            Method::GET,
+            "/openapi.json",
+            Need::Scope(Scope::Read),
+            "openapi",
+            "This document.",
+            async || document(),
+        )
+        .answers::<crate::shape::Object>(200, "The API, as OpenAPI 3.1."),
     ]
 }
 

@@ -21,10 +21,10 @@ const A_DAY: Duration = Duration::from_hours(24);
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("/v1/metrics", Scope::Read, "metrics", "The numbers of a period, as JSON.", metrics)
+        Route::get("/v1/metrics", Scope::Read, "get_metrics", "The numbers of a period, as JSON.", metrics)
             .asks::<MetricsQuery>()
             .answers::<MetricsShape>(200, "The contract redrive/metrics.v1."),
-        Route::get("/v1/status", Scope::Read, "status", "How things stand.", status)
+        Route::get("/v1/status", Scope::Read, "get_status", "How things stand.", status)
             .answers::<StatusShape>(200, "The contract redrive/status.v1."),
     ]
 }
