@@ -85,6 +85,7 @@ struct StatusShape {
     unknown_outcomes: u64,
     outbox_failed: u64,
     /// Targets that are not called, or that work is parked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
     targets: Option<Vec<shape::Object>>,
 }
 
