@@ -127,7 +127,7 @@ class Client:
     def redrive(self, ids=None, where=None, why=None, key=None, **more):
         """Begins to put dead letters back, by their ids or by a filter; answers with the run. `more`: canary, rate, limit, …"""
         chosen = {"ids": list(ids)} if ids is not None else {"where": where}
-        body = {**chosen, **({"why": why} if why else {}), **more}
+        body = {**chosen, **({"reason": why} if why else {}), **more}
         return self.request("POST", "/v1/redrives", body, key=key or str(uuid.uuid4()))
 
     # Leases

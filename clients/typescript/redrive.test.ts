@@ -42,7 +42,7 @@ test("every way to end does what it says", async () => {
   const letters: string[] = [];
   for await (const letter of client.deadLetters(`queue="${queue}"`, 2)) letters.push(String(letter["id"]));
   assert.deepEqual(letters, [ids[3]]);
-  const run = await client.redrive({ ids: letters, why: "it was our fault" });
+  const run = await client.redrive({ ids: letters, reason: "it was our fault" });
   assert.ok(run);
 });
 

@@ -160,7 +160,7 @@ export class Client {
 
   /** Begins to put dead letters back, by their ids or by a filter; answers with the run. */
   async redrive(
-    wish: { ids?: string[]; where?: string; why?: string; canary?: boolean; rate?: string; limit?: number },
+    wish: { ids?: string[]; where?: string; reason?: string; canary?: boolean; rate?: string; limit?: number },
     key: string = crypto.randomUUID(),
   ): Promise<Record<string, Json>> {
     return this.call("POST", "/v1/redrives", wish, { key });

@@ -1,8 +1,10 @@
 //! The API: a file for each noun, which holds its routes, the shapes that it takes and answers, and its handlers.
 
+mod alerts;
 mod dead_letters;
 mod escalations;
 mod events;
+mod exposition;
 mod groups;
 mod health;
 mod idempotency;
@@ -13,12 +15,12 @@ mod policies;
 mod push;
 mod queues;
 mod redrives;
+mod schedules;
+mod targets;
 mod tasks;
 mod tokens;
 
 use axum::Router;
-use redrive_idempotency::IdempotencyLayer;
-use redrive_idempotency::rules::{Guarded, KeyForm, Rules};
 
 use crate::Server;
 use crate::gate::GateLayer;
@@ -28,7 +30,9 @@ use crate::route::Route;
 /// Every route.
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = Vec::new();
+    routes.extend(alerts::routes());
     routes.extend(events::routes());
+    routes.extend(exposition::routes());
     routes.extend(dead_letters::routes());
     routes.extend(escalations::routes());
     routes.extend(groups::routes());
@@ -42,31 +46,25 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(tokens::routes());
     routes.extend(policies::routes());
     routes.extend(redrives::routes());
+    routes.extend(targets::routes());
+    routes.extend(schedules::routes());
     routes.extend(tasks::routes());
     routes
 }
 
 /// The router over all of them, each behind its gate.
 pub(crate) fn router(server: &Server) -> Router {
-    let keys = IdempotencyLayer::new(server.engine()).guarding(guarded(server.settings().max_body));
+    let all = routes();
+    let names = all.iter().map(|route| (route.method.to_string(), route.path.to_owned()));
+    let meters = server.meter().meters(names);
     let mut router = Router::new();
-    for route in routes() {
-        let keys = route.guarded.then(|| keys.clone());
-        let gate = GateLayer { need: route.need, keys };
+    for (route, meter) in all.into_iter().zip(meters) {
+        let keys = route.guarded.then(|| server.keys().clone());
+        let gate = GateLayer { need: route.need, keys, meter };
         router = router.route(route.path, route.handler.layer(gate));
     }
     router
         .method_not_allowed_fallback(async || Problem::of(Code::MethodNotAllowed))
         .fallback(async || Problem::of(Code::NotFound))
         .with_state(server.clone())
-}
-
-/// Every route that has such a gate, whatever its method, by any key.
-fn guarded(max_request: usize) -> Guarded {
-    let rules = Rules { key: KeyForm::Any, max_request, ..Rules::default() };
-    let mut guarded = Guarded::everything(rules);
-    for route in &mut guarded.routes {
-        route.methods = ["POST", "PUT", "PATCH", "DELETE"].map(str::to_owned).to_vec();
-    }
-    guarded
 }

@@ -14,6 +14,8 @@ use crate::text::{say, text};
 pub(crate) enum DeskTrouble {
     /// No such queue.
     NoQueue { queue: String, store: String },
+    /// Nothing is known of such a target.
+    NoTarget { target: String, store: String },
     /// No such token.
     NoToken { id: String, store: String },
     /// Nothing that waits for a person has this id.
@@ -60,6 +62,7 @@ impl DeskTrouble {
     pub(super) fn exit(&self) -> Exit {
         match self {
             DeskTrouble::NoQueue { .. }
+            | DeskTrouble::NoTarget { .. }
             | DeskTrouble::NoToken { .. }
             | DeskTrouble::NoEscalation { .. }
             | DeskTrouble::NoKey { .. }
@@ -98,6 +101,10 @@ impl DeskTrouble {
         let key = format!("trouble.desk.{}", self.key());
         match self {
             DeskTrouble::NoQueue { queue, store } => text(lang, &key, &[("queue", queue), ("store", store)]),
+            DeskTrouble::NoTarget { target, store } => {
+                text(lang, &key, &[("target", target), ("store", store)])
+            }
+            DeskTrouble::NoEscalation { id, store } => text(lang, &key, &[("id", id), ("store", store)]),
             DeskTrouble::NoToken { id, store } | DeskTrouble::NoEscalation { id, store } => {
                 text(lang, &key, &[("id", id), ("store", store)])
             }
@@ -149,6 +156,7 @@ impl DeskTrouble {
     const fn key(&self) -> &'static str {
         match self {
             DeskTrouble::NoQueue { .. } => "no-queue",
+            DeskTrouble::NoTarget { .. } => "no-target",
             DeskTrouble::NoToken { .. } => "no-token",
             DeskTrouble::NoEscalation { .. } => "no-escalation",
             DeskTrouble::NoKey { .. } => "no-key",

@@ -10,11 +10,12 @@ use http::StatusCode;
 use redrive::engine::{TASK_QUEUE, TaskRequest, check_plan, latest_iteration};
 use redrive_policy::Format;
 use redrive_policy::plan::{Plan, Work};
-use redrive_store::{Origin, TaskId, TaskState};
+use redrive_store::{NewJob, Origin, TaskId, TaskState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::jobs::check_origin;
 use crate::Server;
 use crate::act::act;
 use crate::body::{Body, MayBody};
@@ -25,7 +26,6 @@ use crate::problem::{Code, Problem};
 use crate::query::Query;
 use crate::reach;
 use crate::route::Route;
-use crate::shape;
 use crate::shape::task::{Task, TaskWhole, Trace};
 
 /// The most tasks that are listed.
@@ -105,8 +105,7 @@ impl JsonSchema for Id {
 #[serde(deny_unknown_fields)]
 struct Wish {
     /// The plan, as `redrive task schema` describes it.
-    #[schemars(with = "shape::Object")]
-    plan: Value,
+    plan: Map<String, Value>,
 }
 
 /// Which tasks.
@@ -150,13 +149,14 @@ async fn begin(
     caller: Caller,
     Body(wish): Body<Wish>,
 ) -> Result<(StatusCode, Json<TaskWhole>), Problem> {
-    let (mut plan, _) = Plan::parse(&wish.plan.to_string(), Format::Json, "plan").map_err(|error| {
-        Problem::in_words(Code::Invalid, |lang| {
-            let told = error.problems.iter().take(TOLD).map(|problem| problem.describe(lang));
-            told.collect::<Vec<_>>().join(" ")
-        })
-        .at("plan")
-    })?;
+    let (mut plan, _) =
+        Plan::parse(&Value::Object(wish.plan).to_string(), Format::Json, "plan").map_err(|error| {
+            Problem::in_words(Code::Invalid, |lang| {
+                let told = error.problems.iter().take(TOLD).map(|problem| problem.describe(lang));
+                told.collect::<Vec<_>>().join(" ")
+            })
+            .at("plan")
+        })?;
     if plan.name.is_empty() {
         "task".clone_into(&mut plan.name);
     }
@@ -165,6 +165,7 @@ async fn begin(
         return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue).at("plan.queue"));
     }
     refuse_commands(&plan)?;
+    check_calls(&server, &plan)?;
     check_plan(&plan).map_err(|(number, error)| {
         let problem = Problem::new(Code::Invalid, "tasks.unfit").with("subtask", plan.name_of(number));
         problem.with("why", error).at(format!("plan.subtasks[{number}]"))
@@ -178,16 +179,30 @@ async fn begin(
 /// A plan from elsewhere runs no commands here: with one come its folder, its files and its own checks.
 fn refuse_commands(plan: &Plan) -> Result<(), Problem> {
     for (number, subtask) in (0..).zip(&plan.subtasks) {
-        let runs = match &subtask.work {
-            Work::Command(_) => true,
-            Work::Handler { kind, .. } => kind == "exec",
-            Work::Http(_) => false,
-        };
+        // One of the programs that the server lists may be run by a job of the kind `exec`, which is looked at as any other.
+        let runs = matches!(subtask.work, Work::Command(_));
         if runs || subtask.review.is_some() || subtask.snapshot.is_some() {
             let problem =
                 Problem::new(Code::Forbidden, "tasks.command").with("subtask", plan.name_of(number));
             return Err(problem.at(format!("plan.subtasks[{number}]")));
         }
+    }
+    Ok(())
+}
+
+/// What its subtasks do must be what any job from outside may do.
+fn check_calls(server: &Server, plan: &Plan) -> Result<(), Problem> {
+    for (number, subtask) in plan.subtasks.iter().enumerate() {
+        let job = match &subtask.work {
+            Work::Http(call) => NewJob::new("http", call.to_string()),
+            Work::Handler { kind, payload } => NewJob::new(kind.clone(), payload.to_string()),
+            Work::Command(_) => continue,
+        };
+        let job = NewJob { origin: Origin::Api, ..job };
+        check_origin(server, &job).map_err(|problem| {
+            let place = problem.field().map_or_else(String::new, |field| format!(".{field}"));
+            problem.at(format!("plan.subtasks[{number}]{place}"))
+        })?;
     }
     Ok(())
 }

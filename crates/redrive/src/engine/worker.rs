@@ -64,12 +64,30 @@ pub(super) struct Plan {
     pub(super) reserved_only: bool,
     /// What it begins stays its own between attempts.
     pub(super) keeps_its_own: bool,
+    /// The target that all of it goes to, beside those that jobs have of their own.
+    pub(super) goes_to: Option<String>,
     pub(super) observer: Option<Observer>,
 }
 
 impl Plan {
     pub(super) fn kinds(&self) -> Vec<String> {
         self.routes.keys().cloned().collect()
+    }
+
+    /// Whoever works where people are told of trouble delivers the messages, too, whatever its queues are.
+    #[cfg(feature = "alerts")]
+    fn takes_alerts(&mut self, engine: &Engine) -> Result<(), EngineError> {
+        use super::{ALERT_KIND, ALERT_QUEUE, AlertExecutor};
+        let told = !engine.alert_settings().receivers.is_empty();
+        if !told || self.keeps_its_own || self.routes.contains_key(ALERT_KIND) {
+            return Ok(());
+        }
+        if !self.queues.is_empty() && !self.queues.iter().any(|queue| queue == ALERT_QUEUE) {
+            self.queues.push(ALERT_QUEUE.to_owned());
+        }
+        let route = Route::One(Arc::new(ByExecutor(Arc::new(AlertExecutor::new()?))));
+        self.routes.insert(ALERT_KIND.to_owned(), route);
+        Ok(())
     }
 
     /// How long its presence lasts unless it is renewed.
@@ -105,6 +123,7 @@ impl Engine {
             wait: WAIT,
             reserved_only: false,
             keeps_its_own: false,
+            goes_to: None,
             observer: None,
         };
         WorkerBuilder { engine: self.clone(), plan, state: Arc::new(()) }
@@ -225,6 +244,13 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         self
     }
 
+    /// All of it goes to this target, which is protected.
+    #[cfg(feature = "push")]
+    pub(super) fn goes_to(mut self, target: Option<String>) -> WorkerBuilder<S> {
+        self.plan.goes_to = target;
+        self
+    }
+
     /// How jobs of this kind are carried out, by work that is no executor.
     #[cfg(feature = "push")]
     pub(super) fn work(mut self, kind: String, work: Arc<dyn Work>) -> WorkerBuilder<S> {
@@ -255,6 +281,8 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         if takes_work && plan.routes.is_empty() && plan.otherwise.is_none() {
             return Err(EngineError::NothingToRun);
         }
+        #[cfg(feature = "alerts")]
+        plan.takes_alerts(&engine)?;
         engine.remember_lease(plan.lease_for);
         let presence_for = plan.presence_for();
         let id = engine.store().register(engine.now(), plan.label.clone(), presence_for).await?;

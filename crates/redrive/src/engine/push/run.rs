@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::PushEndpoint;
 use super::send::{Many, One, Pusher};
-use crate::engine::{Engine, EngineError, Shutdown, WorkerReport};
+use crate::engine::{Engine, EngineError, Shutdown, WorkerReport, host_target};
 use crate::http_call::{Guard, GuardedCalls, http_client};
 
 /// How often the board is looked at.
@@ -142,6 +142,7 @@ impl Pushing<'_> {
             .worker()
             .label(format!("push {}, process {}", endpoint.name, std::process::id()))
             .queues([endpoint.queue.clone()])
+            .goes_to(host_target(&endpoint.url))
             .concurrency(endpoint.concurrency.saturating_mul(endpoint.batch))
             .lease_for(endpoint.timeout + SPARE)
             .grace(endpoint.timeout + Duration::from_secs(1));

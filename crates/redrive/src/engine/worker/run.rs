@@ -262,13 +262,13 @@ impl<'a> Run<'a> {
     /// Starts what is not protected; the rest waits at the gate of its target, and the loop does not.
     fn sift(&mut self, leased: Vec<LeasedJob>) {
         let worker = self.worker;
-        if leased.is_empty() || worker.engine.passes_freely(&leased) {
+        if leased.is_empty() || worker.engine.passes_freely(&leased, worker.plan.goes_to.as_deref()) {
             return self.start(leased);
         }
         let count = leased.len();
         let answer = Box::pin(async move {
             let held_for = worker.incarnation.held_for();
-            let endings = worker.engine.gate(&leased, None, held_for).await;
+            let endings = worker.engine.gate(&leased, worker.plan.goes_to.as_deref(), held_for).await;
             (leased, endings)
         });
         self.sifting.push(Sifting { count, answer });
