@@ -117,7 +117,6 @@ pub(crate) struct EventShape {
     /// Its place in the stream; in a story it is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i64")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     seq: Option<i64>,
     /// The job that it is about; in a story it is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
