@@ -63,7 +63,6 @@ pub(crate) use targets::{TargetLimitArgs, TargetsCommand};
 pub(crate) use tasks::{TaskCommand, TaskRunArgs};
 pub(crate) use token::{TokenCommand, TokenCreateArgs};
 pub(crate) use value::{BadValue, Header, JobRef, Since, job_ref};
-pub(crate) use value::{BadValue, JobRef, Since, job_ref};
 
 /// The most delays that `policy delays` computes.
 pub(crate) const MAX_COUNT: u64 = 10_000;

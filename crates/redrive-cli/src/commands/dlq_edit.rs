@@ -267,11 +267,3 @@ fn unchanged(letter: &DeadLetter, stage: &mut Stage<'_>) -> Result<Exit, Trouble
     stage.talk.note(&note);
     Ok(Exit::Done)
 }
-
-/// Who edits, as far as the environment says.
-pub(super) fn person(stage: &Stage<'_>) -> String {
-    let named = |name: &str| stage.env.get(std::ffi::OsStr::new(name))?.to_str().map(str::to_owned);
-    let name = named("USER").or_else(|| named("LOGNAME")).filter(|name| !name.is_empty());
-    let name = name.map(|name| name.chars().filter(|c| !c.is_control()).take(64).collect::<String>());
-    name.unwrap_or_else(|| "person".to_owned())
-}

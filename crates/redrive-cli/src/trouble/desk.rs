@@ -104,7 +104,6 @@ impl DeskTrouble {
             DeskTrouble::NoTarget { target, store } => {
                 text(lang, &key, &[("target", target), ("store", store)])
             }
-            DeskTrouble::NoEscalation { id, store } => text(lang, &key, &[("id", id), ("store", store)]),
             DeskTrouble::NoToken { id, store } | DeskTrouble::NoEscalation { id, store } => {
                 text(lang, &key, &[("id", id), ("store", store)])
             }
