@@ -87,7 +87,7 @@ fn what_is_done_by_hand_is_written_down() {
         ("queue pause mail --why outage", "queue.pause"),
         ("queue resume mail", "queue.resume"),
         ("redrive job_1", "letter.redrive"),
-        ("dlq discard --where queue=default --yes", "letter.discard"),
+        ("dlq purge --older-than 1ms --yes", "letter.purge"),
     ] {
         let done = line(&format!("{command} --plain {flags}")).run();
         let acts = line(&format!("events --type operator_act --plain {flags}")).run().stdout;
@@ -95,7 +95,7 @@ fn what_is_done_by_hand_is_written_down() {
     }
     // What only looks leaves nothing behind.
     let before = line(&format!("events --type operator_act --json {flags}")).run().stdout.lines().count();
-    line(&format!("dlq discard --where queue=default --dry-run --plain {flags}")).run();
+    line(&format!("dlq purge --older-than 1ms --dry-run --plain {flags}")).run();
     line(&format!("queue list --plain {flags}")).run();
     let after = line(&format!("events --type operator_act --json {flags}")).run().stdout.lines().count();
     assert_eq!(before, after);

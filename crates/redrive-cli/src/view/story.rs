@@ -386,7 +386,13 @@ pub(crate) fn in_short(event: &Event, lang: Lang) -> String {
     let kind = type_in_words(&event.event_type, lang);
     let mut parts = vec![Attempt::number_in(event).map_or_else(|| kind.clone(), |n| format!("{kind} #{n}"))];
     parts.extend(about_a_run(event, lang));
-    parts.extend(about_an_act(event));
+    if let Some(act) = about_an_act(event) {
+        // That it is an act is said by who did it.
+        if event.event_type == "operator_act" {
+            parts.clear();
+        }
+        parts.push(act);
+    }
     let failed = event.exit_code.filter(|code| *code != 0);
     parts.extend(failed.map(|code| text(lang, "story.exit-code", &[("code", &code)])));
     let message = event
