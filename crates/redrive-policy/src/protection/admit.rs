@@ -211,11 +211,10 @@ fn in_time(settings: &Protection, state: &mut TargetState, now_ms: i64, ask: Ask
     let now_us = micros(now_ms);
     // Beyond this nobody was let; it is there because the rate was changed or a clock went back.
     let room = every_us.saturating_mul(burst);
-    let catch_up = every_us.max(CATCH_UP_US);
-    let most = now_us.saturating_add(room).saturating_add(catch_up).saturating_add(every_us);
+    let most = now_us.saturating_add(room).saturating_add(CATCH_UP_US).saturating_add(every_us);
     let free = state.rate_us.clamp(now_us, most);
     // Turns were given out at this rate: some that come late, and together, only catch up.
-    let lead = if ask.waited { catch_up } else { 0 };
+    let lead = if ask.waited { CATCH_UP_US } else { 0 };
     let behind = !ask.waited && state.line.waiting(now_ms) > 0;
     if behind || free > now_us.saturating_add(room).saturating_add(lead) {
         let place = state.line.join(now_ms, free.saturating_sub(room), every_us);

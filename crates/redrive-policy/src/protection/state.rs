@@ -215,11 +215,14 @@ impl TargetState {
     /// and whatever a clock that went back has left ahead.
     pub(super) fn mend(&mut self, settings: &Protection, now_ms: i64) {
         self.holders.retain(|_, holder| holder.until > now_ms && settings.concurrency.is_some());
-        let far_us = micros(now_ms).saturating_add(micros(millis(LONGEST_PARK)));
-        for at in [&mut self.rate_us, &mut self.pace_us, &mut self.line.next_us, &mut self.retry_line.next_us]
-        {
-            *at = (*at).min(far_us);
+        // The first of a line never waits so long, and nothing comes back so late: a clock has gone back.
+        let far_us = micros(now_ms).saturating_add(micros(millis(LONGEST_PARK)).saturating_mul(2));
+        for line in [&mut self.line, &mut self.retry_line] {
+            if line.from_us > far_us {
+                *line = Line::default();
+            }
         }
+        self.pace_us = self.pace_us.min(far_us);
         let Some(breaker) = &settings.breaker else {
             (self.phase, self.window) = (Phase::Closed, Vec::new());
             return;
