@@ -271,10 +271,10 @@ impl TargetState {
 impl Line {
     /// How many wait, about.
     pub(super) fn waiting(&self, now_ms: i64) -> u32 {
-        let now_us = micros(now_ms);
+        let here_us = micros(now_ms);
         let (whole, left) = (
             self.next_us.saturating_sub(self.from_us),
-            self.next_us.saturating_sub(now_us.max(self.from_us)),
+            self.next_us.saturating_sub(here_us.max(self.from_us)),
         );
         if left <= 0 || whole <= 0 {
             return 0;
@@ -286,9 +286,9 @@ impl Line {
     /// A place at the end of the line, not before `earliest_us`; the one behind it is so much later.
     pub(super) fn join(&mut self, now_ms: i64, earliest_us: i64, every_us: i64) -> i64 {
         self.count = self.waiting(now_ms);
-        let now_us = micros(now_ms);
-        let place = self.next_us.max(earliest_us).max(now_us);
-        self.from_us = if self.count == 0 { place } else { self.from_us.max(now_us) };
+        let here_us = micros(now_ms);
+        let place = self.next_us.max(earliest_us).max(here_us);
+        self.from_us = if self.count == 0 { place } else { self.from_us.max(here_us) };
         self.next_us = place.saturating_add(every_us.max(1));
         self.count = self.count.saturating_add(1);
         place
