@@ -216,7 +216,7 @@ impl Engine {
         for (settlement, settled) in settlements.iter().zip(settled) {
             let Some(one) = targets.admitted().remove(&settlement.token) else { continue };
             let counts = *settled != Settled::Stale;
-            self.hear(&rules, &one, if counts { result_of(&settlement.ending, one.began) } else { None });
+            self.hear(&rules, &one, counts.then(|| result_of(&settlement.ending, one.began)));
         }
         let due = self.targets_to_tell(true);
         if !due.is_empty() {
@@ -280,19 +280,16 @@ impl Engine {
                 _ => None,
             });
             let mut admitted = self.targets_known().admitted();
-            match lasts {
-                Some(until) => {
-                    if let Some(one) = admitted.get_mut(&token) {
-                        one.until = until;
-                    }
+            if let Some(until) = lasts {
+                if let Some(one) = admitted.get_mut(&token) {
+                    one.until = until;
                 }
-                None => {
-                    let gone = admitted.remove(&token);
-                    drop(admitted);
-                    if let Some(one) = gone {
-                        self.hear(&self.targets_known().rules(), &one, None);
-                    }
-                }
+                continue;
+            }
+            let gone = admitted.remove(&token);
+            drop(admitted);
+            if let Some(one) = gone {
+                self.hear(&self.targets_known().rules(), &one, None);
             }
         }
         Ok(())
@@ -331,7 +328,7 @@ fn decide(swap: &mut Swap, comer: &Comer<'_>, holder: &str, rng: &mut Rng) -> Wo
 }
 
 /// What an ending says about the target.
-fn result_of(ending: &Ending, began: i64) -> Option<CallResult> {
+fn result_of(ending: &Ending, began: i64) -> CallResult {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let (health, took, wait_ms) = match ending {
         Ending::Succeeded { latency, .. } => (Health::Well, millis(*latency), None),
@@ -343,5 +340,5 @@ fn result_of(ending: &Ending, began: i64) -> Option<CallResult> {
         | Ending::Cancelled { .. }
         | Ending::Released { .. } => (Health::Nothing, 0, None),
     };
-    Some(CallResult { began, took_ms: took, health, wait_ms, times: 1 })
+    CallResult { began, took_ms: took, health, wait_ms, times: 1 }
 }
