@@ -84,7 +84,7 @@ fn a_worker_tells_of_the_first_letter() {
     let told = std::fs::read_to_string(home.folder.path().join("told")).unwrap();
     assert!(told.starts_with("redrive: critical: dead letters: 1 (limit 1).\n"), "{told}");
     let check = home.redrive("alerts check --plain", &[]);
-    assert!(check.code == 1 && check.stdout.contains("dead_letters\tcritical\t1\t1"), "{check}");
+    assert!(check.code == 1 && check.stdout.contains("dead_letters  critical      1          1"), "{check}");
     let alerts = home.json("alerts list");
     assert_eq!(
         (alerts["schema"].as_str(), alerts["receivers"][0]["to"].as_str()),

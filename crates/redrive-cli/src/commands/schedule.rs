@@ -50,8 +50,6 @@ fn add(args: &ScheduleAddArgs, stage: &mut Stage<'_>) -> Result<ScheduleView, Tr
         body: args.body.as_deref(),
     };
     let (kind, payload) = enqueue::work(&wanted, stage)?;
-    let opened = opened::to_write(stage)?;
-    let engine = opened.engine(&config, stage)?;
     let job = NewJob {
         queue: args.queue.clone().unwrap_or_default(),
         priority: args.priority.unwrap_or(0),
@@ -61,6 +59,10 @@ fn add(args: &ScheduleAddArgs, stage: &mut Stage<'_>) -> Result<ScheduleView, Tr
     };
     let new =
         NewSchedule { name, cron, zone: args.tz.clone(), missed: args.missed, job, replace: args.replace };
+    // No store is made for what is refused.
+    new.check()?;
+    let opened = opened::to_write(stage)?;
+    let engine = opened.engine(&config, stage)?;
     let target = format!("{} {}", new.name.as_deref().unwrap_or_default(), new.cron);
     // What is refused is no act.
     engine.check_schedule(&new)?;

@@ -170,7 +170,7 @@ impl Page for ScheduleView {
             fields.push((word("next"), item.next(reader)));
         }
         for (place, next) in self.upcoming.iter().enumerate() {
-            let name = if place == 0 { word("next") } else { String::new() };
+            let name = word(if place == 0 { "next" } else { "then" });
             // Where both clocks show the same, once is enough.
             let shown = if next.in_zone == next.local {
                 next.in_zone.clone()

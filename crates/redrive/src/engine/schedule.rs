@@ -90,6 +90,21 @@ impl NewSchedule {
             replace: false,
         }
     }
+
+    /// Whether it makes sense, whatever the store and the policies are.
+    pub fn check(&self) -> Result<(), EngineError> {
+        self.read().map(drop)
+    }
+
+    fn read(&self) -> Result<(Cron, TimeZone), EngineError> {
+        let cron = Cron::parse(&self.cron).map_err(ScheduleProblem::Cron)?;
+        let time_zone = named_zone(&self.zone)?;
+        if let Some(name) = &self.name {
+            check_name(name)?;
+        }
+        self.job.validate()?;
+        Ok((cron, time_zone))
+    }
 }
 
 /// A schedule.
@@ -271,17 +286,12 @@ impl Engine {
     }
 
     fn read_schedule(&self, new: &NewSchedule) -> Result<(Cron, TimeZone), EngineError> {
-        let cron = Cron::parse(&new.cron).map_err(ScheduleProblem::Cron)?;
-        let time_zone = named_zone(&new.zone)?;
-        if let Some(name) = &new.name {
-            check_name(name)?;
-        }
+        let read = new.read()?;
         self.policies().named(new.job.policy.as_deref())?;
         if let Some(overrides) = &new.job.overrides {
             JobOverrides::parse(overrides)?;
         }
-        new.job.validate()?;
-        Ok((cron, time_zone))
+        Ok(read)
     }
 
     /// The schedules by name, after this one, at most so many.
