@@ -227,7 +227,8 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         StoredCommand::Serve(args) => serve::run(&args, stage),
         StoredCommand::Health(args) => health::run(&args, stage),
         StoredCommand::Doctor(args) => {
-            doctor::run(&args, stage).and_then(|(view, exit)| shown(&view, exit, stage))
+            let (view, exit) = doctor::run(&args, stage);
+            shown(&view, exit, stage)
         }
     }
 }

@@ -13,7 +13,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive::engine::{CommandExecutor, Engine, EngineError, HttpExecutor, Shutdown, Worker, WorkerReport};
+use redrive::engine::{
+    ALERT_KIND, AlertExecutor, CommandExecutor, Engine, EngineError, HttpExecutor, Shutdown, Worker,
+    WorkerReport,
+};
 use redrive_policy::{Config, Lang};
 use redrive_server::{Drained, Server, ServerSettings, Tls};
 use tokio::task::JoinSet;
@@ -288,6 +291,7 @@ impl Running<'_> {
                 Arc::new(CommandExecutor::captured().listing(self.plan.settings.commands.clone())),
             )
             .executor(HTTP, Arc::new(HttpExecutor::guarded_by(self.plan.settings.guard.clone())?))
+            .executor(ALERT_KIND, Arc::new(AlertExecutor::new()?))
             .observe(report::on_attempt(self.log.clone(), self.plan.lang));
         Ok(builder.register().await?)
     }
