@@ -41,8 +41,12 @@ fn it_serves_says_how_it_stands_and_leaves() {
     serving.signal("TERM");
     assert_eq!(serving.ends(), Some(0), "{}", serving.said());
     for line in serving.said().lines() {
-        let read: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
-        assert!(read["time"].is_string() && read["level"].is_string() && read["message"].is_string(), "{line}");
+        let read: serde_json::Value =
+            serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+        assert!(
+            read["time"].is_string() && read["level"].is_string() && read["message"].is_string(),
+            "{line}"
+        );
     }
     assert!(serving.said().contains("open to this machine"), "{}", serving.said());
     let (code, _, said) = home.redrive(&url);
@@ -136,7 +140,8 @@ fn a_drain_loses_nothing() {
     let home = Home::new();
     let mut serving = home.serve("--concurrency 4 --drain-for 300ms");
     write_script(&home);
-    let enqueue = |words: &str| assert_eq!(home.redrive(&format!("enqueue --exec ./work.sh {words}")).0, Some(0));
+    let enqueue =
+        |words: &str| assert_eq!(home.redrive(&format!("enqueue --exec ./work.sh {words}")).0, Some(0));
     // Two end within the drain, two do not, and two never begin.
     ["0.2 a", "0.2 b", "60 c", "60 d"].map(enqueue);
     until("nothing is leased", || home.json("status")["queues"][0]["leased"].as_u64() >= Some(2));
@@ -190,7 +195,8 @@ fn signals_at_any_instant() {
         }
         for signal in ["TERM", "HUP", "INT"].into_iter().take(1 + usize::try_from(instant % 3).unwrap()) {
             // It may be gone already.
-            let _ = Command::new("kill").args(["-s", signal, &pid]).stderr(std::process::Stdio::null()).status();
+            let _ =
+                Command::new("kill").args(["-s", signal, &pid]).stderr(std::process::Stdio::null()).status();
         }
         let began = Instant::now();
         let status = loop {

@@ -49,8 +49,8 @@ pub use cause::{Cause, CauseSet, Class, ErrorCategory, FailureType, UnknownName}
 pub use classify::{Classifier, Explanation, RuleError, RuleSpec, TEXT_BOUND, UserRule};
 pub use config::{
     Allowed, AutoRedrive, Config, ConfigError, Expected, Format, Place, Problem, ProblemKind, ProxySettings,
-    RecoverySettings, ServerConfig, Settings, TargetSettings, TaskRetryOverride, TlsFiles, ValueType,
-    policy_from_json, policy_to_json,
+    PushConfig, RecoverySettings, ServerConfig, Settings, TargetSettings, TaskRetryOverride, TlsFiles,
+    ValueType, policy_from_json, policy_to_json,
 };
 pub use decide::{
     Action, Decision, DecisionKind, DecisionRecord, DelaySource, History, Why, decide, describe_jitter,

@@ -351,7 +351,7 @@ impl Kept<'_> {
         let Remote { engine, sealer, .. } = self.remote;
         let (now, policies, store_id) = (engine.now(), engine.policies(), engine.store().store_id());
         let hand = |leased: LeasedJob| {
-            let max_retries = policies.of_job(&leased.job).policy.max_retries;
+            let max_retries = policies.max_retries_of(&leased.job);
             let held = HeldLease::of(&leased, lease_for, max_retries, now);
             let idempotency_key =
                 leased.job.idempotency_key.clone().unwrap_or_else(|| leased.job.id.idempotency_key(store_id));
