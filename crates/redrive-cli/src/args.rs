@@ -2,6 +2,7 @@
 //!
 //! No text for people stands here: `help.rs` walks the finished tree and puts it in by key.
 
+mod alerts;
 mod doctor;
 mod escalation;
 mod filter;
@@ -16,9 +17,11 @@ mod policy_flags;
 mod proxy;
 mod redrive;
 mod review;
+mod schedule;
 mod serve;
 mod simulate;
 mod snapshot;
+mod targets;
 mod tasks;
 mod value;
 
@@ -30,6 +33,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use redrive_policy::{Cause, Lang};
 
+pub(crate) use alerts::{AlertsCommand, SilenceArgs};
 pub(crate) use doctor::{DoctorArgs, HealthArgs};
 pub(crate) use escalation::{EscalationsArgs, EscalationsCommand, Place as EscalationPlace, SubjectArg};
 pub(crate) use filter::BadFilter;
@@ -50,11 +54,13 @@ pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use proxy::ProxyArgs;
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use review::ReviewArgs;
+pub(crate) use schedule::{ScheduleAddArgs, ScheduleArg, ScheduleCommand};
 pub(crate) use serve::{LogChoice, ServeArgs};
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use snapshot::{SnapshotCommand, SnapshotCreateArgs, SnapshotRestoreArgs};
+pub(crate) use targets::{TargetLimitArgs, TargetsCommand};
 pub(crate) use tasks::{TaskCommand, TaskRunArgs};
-pub(crate) use value::{BadValue, JobRef, Since, job_ref};
+pub(crate) use value::{BadValue, Header, JobRef, Since, job_ref};
 
 /// The most delays that `policy delays` computes.
 pub(crate) const MAX_COUNT: u64 = 10_000;
@@ -216,6 +222,10 @@ pub(crate) enum StoredCommand {
         #[command(subcommand)]
         command: Option<QueueCommand>,
     },
+    Targets {
+        #[command(subcommand)]
+        command: Option<TargetsCommand>,
+    },
     Task {
         #[command(subcommand)]
         command: Option<TaskCommand>,
@@ -238,6 +248,14 @@ pub(crate) enum StoredCommand {
     },
     Proxy(ProxyArgs),
     Serve(ServeArgs),
+    Alerts {
+        #[command(subcommand)]
+        command: Option<AlertsCommand>,
+    },
+    Schedule {
+        #[command(subcommand)]
+        command: Option<ScheduleCommand>,
+    },
     Doctor(DoctorArgs),
     Health(HealthArgs),
     Outbox {

@@ -1,5 +1,6 @@
 //! One file per verb. A command does its work and returns a value; what it says on the way goes to `talk`.
 
+mod alerts;
 mod classify;
 mod classify_corpus;
 mod classify_jsonl;
@@ -52,6 +53,7 @@ mod retry_candidates;
 mod review;
 mod run;
 mod run_key;
+mod schedule;
 mod serve;
 mod signals;
 mod snapshot;
@@ -59,6 +61,7 @@ mod status;
 mod store;
 mod store_copy;
 mod store_keys;
+mod targets;
 mod task;
 mod told;
 mod trace;
@@ -203,6 +206,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             None => cancelled(stage),
         },
         StoredCommand::Queue { command } => queue::run(command, stage),
+        StoredCommand::Targets { command } => targets::run(command, stage),
         StoredCommand::Task { command } => match command {
             None => help::show(&["task".to_owned()], stage),
             Some(command) => task::run(command, stage),
@@ -215,6 +219,8 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         StoredCommand::Idempotency { list, command } => idempotency::run(list, command, stage),
         StoredCommand::Outbox { command } => outbox::run(command, stage),
         StoredCommand::Proxy(args) => proxy::run(&args, stage),
+        StoredCommand::Alerts { command } => alerts::run(command, stage),
+        StoredCommand::Schedule { command } => schedule::run(command, stage),
         StoredCommand::Serve(args) => serve::run(&args, stage),
         StoredCommand::Health(args) => health::run(&args, stage),
         StoredCommand::Doctor(args) => {

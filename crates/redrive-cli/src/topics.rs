@@ -30,6 +30,7 @@ topics!(
     "tasks",
     "snapshots",
     "idempotency",
+    "serve",
     "filter",
     "policies",
     "store",

@@ -1,9 +1,11 @@
 //! Our own trouble, as opposed to the failures we are asked about: what went wrong and what to do next.
 
+mod alert;
 mod desk;
 mod filter;
 mod outbox;
 mod proxy;
+mod schedule;
 mod serve;
 mod snapshot;
 mod task;
@@ -23,6 +25,7 @@ use crate::pointer::point;
 pub(crate) use desk::DeskTrouble;
 pub(crate) use outbox::OutboxTrouble;
 pub(crate) use proxy::ProxyTrouble;
+pub(crate) use schedule::ScheduleTrouble;
 pub(crate) use serve::ServeTrouble;
 pub(crate) use task::{TaskTrouble, placed};
 
@@ -130,6 +133,10 @@ pub(crate) enum Trouble {
     NoSnapshotPlace,
     /// The trouble of those who send later.
     Outbox(OutboxTrouble),
+    /// The trouble of those who want to be told.
+    Alert(redrive::engine::AlertProblem),
+    /// The trouble of those who want work done by the clock.
+    Schedule(ScheduleTrouble),
 }
 
 impl From<EngineError> for Trouble {
@@ -138,6 +145,8 @@ impl From<EngineError> for Trouble {
             EngineError::Store(error) => error.into(),
             EngineError::UnknownPolicy { name, known } => Trouble::UnknownPolicy { written: name, known },
             EngineError::BadRecoveryRule { rule, why } => Trouble::RecoveryRule { rule, why },
+            EngineError::Alert(problem) => Trouble::Alert(problem),
+            EngineError::Schedule(problem) => Trouble::Schedule(ScheduleTrouble::Problem(problem)),
             EngineError::Io(error) => Trouble::Input(error),
             other => Trouble::Engine(other),
         }
@@ -181,6 +190,8 @@ impl Trouble {
             Trouble::Serve(trouble) => trouble.exit(),
             Trouble::Snapshot(error) => snapshot::exit(error),
             Trouble::Outbox(trouble) => trouble.exit(),
+            Trouble::Alert(problem) => alert::exit(problem),
+            Trouble::Schedule(trouble) => trouble.exit(),
             Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
                 Exit::Usage
             }
@@ -254,6 +265,9 @@ impl Trouble {
             // What has a secret in it is not shown again.
             Trouble::Filter(bad) if !bad.text.trim().is_empty() && secret::blanked(&bad.text) == bad.text => {
                 Some(point(&bad.text, bad.error.span.clone(), columns))
+            }
+            Trouble::Schedule(trouble) => {
+                trouble.place().map(|(written, place)| point(written, place, columns))
             }
             _ => None,
         }
@@ -349,6 +363,8 @@ impl Trouble {
             Trouble::Serve(trouble) => trouble.message(lang),
             Trouble::Snapshot(error) => snapshot::messages(error, lang).join("; "),
             Trouble::Outbox(trouble) => trouble.message(lang),
+            Trouble::Alert(problem) => alert::message(problem, lang),
+            Trouble::Schedule(trouble) => trouble.message(lang),
             Trouble::NoSnapshotPlace => say(lang, "trouble.snapshot.no-place"),
         }
     }
@@ -411,6 +427,8 @@ impl Trouble {
             Trouble::Review(_) => None,
             Trouble::Desk(trouble) => trouble.hint(lang),
             Trouble::Outbox(trouble) => trouble.hint(lang),
+            Trouble::Alert(problem) => alert::hint(problem, lang),
+            Trouble::Schedule(trouble) => trouble.hint(lang),
             Trouble::Task(trouble) => Some(trouble.hint(lang)),
             Trouble::Proxy(trouble) => Some(trouble.hint(lang)),
             Trouble::Serve(trouble) => Some(trouble.hint(lang)),

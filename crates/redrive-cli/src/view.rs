@@ -5,6 +5,7 @@
 //! renderers escape all of them.
 
 pub(crate) mod accuracy;
+pub(crate) mod alerts;
 pub(crate) mod backoff;
 pub(crate) mod badge;
 pub(crate) mod block;
@@ -44,10 +45,12 @@ pub(crate) mod restored;
 pub(crate) mod review;
 pub(crate) mod rotated;
 mod sample;
+pub(crate) mod schedule;
 pub(crate) mod simulation;
 pub(crate) mod snapshot;
 pub(crate) mod status;
 pub(crate) mod story;
+pub(crate) mod targets;
 pub(crate) mod task;
 pub(crate) mod trace;
 pub(crate) mod welcome;

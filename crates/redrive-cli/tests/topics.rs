@@ -7,13 +7,14 @@ mod support;
 use support::line;
 use unicode_width::UnicodeWidthStr;
 
-const TOPICS: [&str; 11] = [
+const TOPICS: [&str; 12] = [
     "runbook",
     "redrive",
     "canary",
     "groups",
     "tasks",
     "snapshots",
+    "serve",
     "filter",
     "policies",
     "store",

@@ -18,6 +18,7 @@
 //!
 //! A field that is given twice in JSON, which most parsers let pass, is an error here.
 
+mod alert_file;
 mod check;
 mod file;
 mod idempotency_file;
@@ -28,6 +29,7 @@ mod place;
 mod plan_file;
 mod problem;
 mod push_file;
+mod read_alert;
 mod read_auto_redrive;
 mod read_backoff;
 mod read_idempotency;
@@ -63,6 +65,7 @@ use problem::Problems;
 use shape::{Shape, Table};
 
 pub use problem::{ConfigError, Expected, Place, Problem, ProblemKind, ValueType};
+pub use read_alert::{AlertBy, AlertReceiver, AlertSettings, Severity};
 pub use read_auto_redrive::AutoRedrive;
 pub use read_idempotency::ProxySettings;
 pub use read_push::PushConfig;
@@ -80,6 +83,8 @@ pub struct Config {
     pub rules: Vec<UserRule>,
     /// What to do about snapshots and partial results (its effects come with tasks).
     pub recovery: RecoverySettings,
+    /// When people are told that something is wrong, and how.
+    pub alerts: AlertSettings,
     /// Rules by which workers put dead letters back.
     pub auto_redrive: Vec<AutoRedrive>,
     /// Services that the server calls for jobs.
@@ -167,6 +172,22 @@ fn checked(
     }
 }
 
+/// The same, each problem with its place in the text that the nodes came from.
+fn checked_in(
+    (source, format): (&str, Format),
+    node: &Node,
+    table: &'static Table,
+    mut notes: Notes,
+    file: &str,
+) -> Result<Vec<Problem>, ConfigError> {
+    check::check(node, &Shape::Table(table), &Path::Top, &mut notes.wrong);
+    if notes.wrong.is_empty() {
+        Ok(notes.odd.placed(source, format))
+    } else {
+        Err(ConfigError { file: file.to_owned(), problems: notes.wrong.placed(source, format) })
+    }
+}
+
 /// Reads one policy, written as an entry of `policies` is. It may extend a preset.
 pub fn policy_from_json(name: &str, json: &serde_json::Value) -> Result<Policy, ConfigError> {
     let mut notes = Notes::default();
@@ -189,18 +210,28 @@ impl Config {
     /// ```
     pub fn parse(source: &str, format: Format, file: &str) -> Result<Config, ConfigError> {
         match Node::parse(source, format) {
-            Ok(Some(node)) => Config::read(&node, file),
+            Ok(Some(node)) => Config::read(&node, file, None),
             Ok(None) => Ok(Config::default()),
             Err(problem) => Err(ConfigError { file: file.to_owned(), problems: vec![*problem] }),
         }
     }
 
-    fn read(node: &Node, file: &str) -> Result<Config, ConfigError> {
+    /// The same for whoever shows the text: every problem and every warning says its line and its column.
+    pub fn parse_placed(source: &str, format: Format, file: &str) -> Result<Config, ConfigError> {
+        match Node::parse(source, format) {
+            Ok(Some(node)) => Config::read(&node, file, Some((source, format))),
+            Ok(None) => Ok(Config::default()),
+            Err(problem) => Err(ConfigError { file: file.to_owned(), problems: vec![*problem] }),
+        }
+    }
+
+    fn read(node: &Node, file: &str, text: Option<(&str, Format)>) -> Result<Config, ConfigError> {
         let mut notes = Notes::default();
         let mut config = Config {
             policies: inherit::read_policies(node, &mut notes),
             rules: read_rules::read_rules(node, &mut notes),
             recovery: read_recovery(node),
+            alerts: read_alert::read(node, &mut notes),
             auto_redrive: read_auto_redrive::read(node, &mut notes),
             push: read_push::read(node, &mut notes),
             escalate: read_escalate(node),
@@ -217,8 +248,9 @@ impl Config {
             },
             warnings: Vec::new(),
         };
-        let proxy = Path::Top.field("proxy");
-        for (table, path) in [(Some(node), Path::Top), (node.get("proxy"), proxy)] {
+        let [alerts, proxy] = ["alerts", "proxy"].map(|section| Path::Top.field(section));
+        let sections = [(Some(node), Path::Top), (node.get("alerts"), alerts), (node.get("proxy"), proxy)];
+        for (table, path) in sections {
             let Some(field) = table.and_then(|table| table.get("policy")) else { continue };
             let Some(name) = field.text().filter(|name| config.policy(name).is_none()) else { continue };
             let known = config.policy_names();
@@ -226,7 +258,10 @@ impl Config {
             let (kind, expected) = inherit::unknown_policy(name, &known, None);
             notes.wrong.add(field.at, &path.field("policy"), kind, expected);
         }
-        config.warnings = checked(node, &file::FILE, notes, file)?;
+        config.warnings = match text {
+            Some(text) => checked_in(text, node, &file::FILE, notes, file)?,
+            None => checked(node, &file::FILE, notes, file)?,
+        };
         Ok(config)
     }
 

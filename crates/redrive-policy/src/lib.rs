@@ -48,9 +48,9 @@ pub use backoff::{
 pub use cause::{Cause, CauseSet, Class, ErrorCategory, FailureType, UnknownName};
 pub use classify::{Classifier, Explanation, RuleError, RuleSpec, TEXT_BOUND, UserRule};
 pub use config::{
-    Allowed, AutoRedrive, Config, ConfigError, Expected, Format, Place, Problem, ProblemKind, ProxySettings,
-    PushConfig, RecoverySettings, ServerConfig, Settings, TargetSettings, TaskRetryOverride, TlsFiles,
-    ValueType, policy_from_json, policy_to_json,
+    AlertBy, AlertReceiver, AlertSettings, Allowed, AutoRedrive, Config, ConfigError, Expected, Format,
+    Place, Problem, ProblemKind, ProxySettings, PushConfig, RecoverySettings, ServerConfig, Settings,
+    Severity, TargetSettings, TaskRetryOverride, TlsFiles, ValueType, policy_from_json, policy_to_json,
 };
 pub use decide::{
     Action, Decision, DecisionKind, DecisionRecord, DelaySource, History, Why, decide, describe_jitter,

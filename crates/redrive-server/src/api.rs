@@ -1,8 +1,10 @@
 //! The API: a file for each noun, which holds its routes, the shapes that it takes and answers, and its handlers.
 
+mod alerts;
 mod dead_letters;
 mod escalations;
 mod events;
+mod exposition;
 mod groups;
 mod health;
 mod idempotency;
@@ -13,6 +15,8 @@ mod policies;
 mod push;
 mod queues;
 mod redrives;
+mod schedules;
+mod targets;
 mod tasks;
 mod tokens;
 
@@ -28,7 +32,9 @@ use crate::route::Route;
 /// Every route.
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = Vec::new();
+    routes.extend(alerts::routes());
     routes.extend(events::routes());
+    routes.extend(exposition::routes());
     routes.extend(dead_letters::routes());
     routes.extend(escalations::routes());
     routes.extend(groups::routes());
@@ -42,6 +48,8 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(tokens::routes());
     routes.extend(policies::routes());
     routes.extend(redrives::routes());
+    routes.extend(targets::routes());
+    routes.extend(schedules::routes());
     routes.extend(tasks::routes());
     routes
 }
@@ -50,9 +58,12 @@ pub(crate) fn routes() -> Vec<Route> {
 pub(crate) fn router(server: &Server) -> Router {
     let keys = IdempotencyLayer::new(server.engine()).guarding(guarded(server.settings().max_body));
     let mut router = Router::new();
-    for route in routes() {
+    let routes = routes();
+    let names = routes.iter().map(|route| (route.method.to_string(), route.path.to_owned()));
+    let meters = server.meter().meters(names);
+    for (route, meter) in routes.into_iter().zip(meters) {
         let keys = route.guarded.then(|| keys.clone());
-        let gate = GateLayer { need: route.need, keys };
+        let gate = GateLayer { need: route.need, keys, meter };
         router = router.route(route.path, route.handler.layer(gate));
     }
     router

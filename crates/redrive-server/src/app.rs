@@ -11,6 +11,7 @@ use http::{Method, StatusCode};
 use tower::ServiceExt;
 
 use crate::caller::Caller;
+use crate::gate::Counted;
 use crate::problem::worded;
 use crate::request_id::{RequestId, X_REQUEST_ID};
 use crate::{Server, api, front};
@@ -51,6 +52,9 @@ impl App {
             }
             Err(problem) => problem.into_response(),
         };
+        if answer.extensions().get::<Counted>().is_none() {
+            self.server.meter().outside().begin().ends(answer.status());
+        }
         let mut answer = worded(answer, lang, Some(id.as_str()));
         let unauthorized = answer.status() == StatusCode::UNAUTHORIZED;
         let headers = answer.headers_mut();

@@ -61,6 +61,10 @@ pub(crate) async fn admit(server: &Server, request: &mut Request) -> Result<Call
     if OPEN.contains(request.uri().path()) {
         return Ok(Caller::nobody());
     }
+    // An alert that becomes work would raise alerts of its own.
+    if request.headers().contains_key(redrive::engine::ALERT_HOP) {
+        return Err(Problem::new(Code::Invalid, "alerts.loop"));
+    }
     let called = check_host(server, request)?;
     check_origin(server, request.headers(), &called)?;
     let why = reason(request.headers());

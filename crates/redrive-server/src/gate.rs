@@ -5,6 +5,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
@@ -14,6 +15,7 @@ use redrive_idempotency::{IDEMPOTENCY_KEY, Idempotent, KeyOwner};
 use tower::{Layer, Service};
 
 use crate::caller::Caller;
+use crate::meter::RouteMeter;
 use crate::problem::{Code, Problem, worded};
 use crate::request_id::RequestId;
 use crate::route::Need;
@@ -24,7 +26,12 @@ pub(crate) struct GateLayer {
     pub(crate) need: Need,
     /// Absent where keys are not looked at.
     pub(crate) keys: Option<redrive_idempotency::IdempotencyLayer>,
+    pub(crate) meter: Arc<RouteMeter>,
 }
+
+/// An answer that was counted for its route.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counted;
 
 impl<S: Clone> Layer<S> for GateLayer {
     type Service = Gate<S>;
@@ -32,7 +39,7 @@ impl<S: Clone> Layer<S> for GateLayer {
     fn layer(&self, inner: S) -> Gate<S> {
         let told = Worded { inner };
         let keyed = self.keys.as_ref().map(|keys| keys.layer(told.clone()));
-        Gate { need: self.need, keyed, told }
+        Gate { need: self.need, keyed, told, meter: Arc::clone(&self.meter) }
     }
 }
 
@@ -42,6 +49,7 @@ pub(crate) struct Gate<S> {
     need: Need,
     keyed: Option<Idempotent<Worded<S>>>,
     told: Worded<S>,
+    meter: Arc<RouteMeter>,
 }
 
 type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
@@ -59,7 +67,24 @@ where
         self.told.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: Request) -> Answering {
+    fn call(&mut self, request: Request) -> Answering {
+        let under_way = self.meter.begin();
+        let answering = self.pass(request);
+        Box::pin(async move {
+            let mut answer = answering.await?;
+            under_way.ends(answer.status());
+            answer.extensions_mut().insert(Counted);
+            Ok(answer)
+        })
+    }
+}
+
+impl<S> Gate<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+{
+    fn pass(&mut self, mut request: Request) -> Answering {
         if let Need::Scope(scope) = self.need {
             let caller = request.extensions().get::<Caller>();
             if !caller.is_some_and(|caller| caller.may(scope)) {

@@ -15,6 +15,7 @@ mod front;
 mod gate;
 mod language;
 mod listen;
+mod meter;
 mod openapi;
 mod path;
 mod problem;
@@ -50,6 +51,7 @@ struct Inner {
     remote: remote::Door,
     crowd: listen::Crowd,
     front: front::Front,
+    meter: meter::Meter,
 }
 
 impl Server {
@@ -63,6 +65,7 @@ impl Server {
             remote: remote::Door::default(),
             crowd: listen::Crowd::default(),
             front: front::Front::new(TokenKeeper::new(engine)),
+            meter: meter::Meter::default(),
         }))
     }
 
@@ -103,6 +106,15 @@ impl Server {
     /// The description of the API, as OpenAPI 3.1.
     pub fn openapi() -> serde_json::Value {
         openapi::document(&api::routes())
+    }
+
+    pub(crate) fn meter(&self) -> &meter::Meter {
+        &self.0.meter
+    }
+
+    /// How many connections are open.
+    pub(crate) fn connections(&self) -> usize {
+        self.0.crowd.len()
     }
 
     pub(crate) fn engine(&self) -> &Engine {

@@ -39,6 +39,7 @@ mod migrate;
 mod open;
 mod operation;
 mod outbox;
+mod parked;
 mod patience;
 mod pool;
 mod queue;

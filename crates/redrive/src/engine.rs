@@ -6,6 +6,8 @@
 //! go the same way ([`Engine::retry`]), and so do the executors for commands and HTTP calls.
 
 mod act;
+#[cfg(feature = "alerts")]
+mod alert;
 mod attempt;
 mod batch;
 mod builder;
@@ -73,6 +75,11 @@ use policies::Policies;
 pub use redrive_store as store;
 
 pub use act::Act;
+#[cfg(feature = "alerts")]
+pub use alert::{
+    ALERT_HOP, ALERT_KIND, ALERT_QUEUE, AlertExecutor, AlertProblem, AlertReport, AlertRule, AlertStatus,
+    AlertUnit, Finding, NewSilence, Silence,
+};
 pub use attempt::AttemptReport;
 pub use batch::{BatchContext, Item, ItemAnswer};
 pub use builder::{EngineBuilder, Retention};
@@ -97,8 +104,8 @@ pub use key_report::{KeyReport, key_id};
 pub use maintenance::Maintained;
 pub use maintenance::recover::check_recovery_rule;
 pub use metrics::{
-    AutomaticRetry, Hour, KeyUse, LetterCounts, MetricsReport, Rates, Recovery, RetryCounts, Spread, Totals,
-    TypeCount,
+    AutomaticRetry, Exposition, Hour, KeyUse, Kind, Labels, LetterCounts, MetricsReport, Number, Rates,
+    Recovery, RetryCounts, Spread, TextForm, Totals, TypeCount,
 };
 pub use overrides::{overrides_from_json, overrides_to_json};
 #[cfg(all(feature = "snapshot", feature = "exec"))]
@@ -120,9 +127,9 @@ pub use schedule::{
 pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
-pub use status::{GroupCount, GroupReport, LaneReport, QueueReport, StatusReport};
+pub use status::{GroupCount, GroupReport, LaneReport, QueueReport, StatusReport, TargetTrouble};
 pub use story::{JobStory, StoryAttempt, job_state};
-pub use target::{ParkedJob, TargetLimits, TargetView, host_target};
+pub use target::{ParkedJob, TargetLimits, TargetReport, TargetView, host_target, is_target};
 #[cfg(feature = "tasks")]
 pub use task::{
     Driver, Standing, SubtaskLine, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan,
@@ -180,6 +187,8 @@ struct Shared {
     longest_lease_ms: AtomicU64,
     clock_watch: Mutex<ClockWatch>,
     desk: tokio::sync::Mutex<Option<Desk>>,
+    #[cfg(feature = "alerts")]
+    alerts: alert::Alerts,
     #[cfg(feature = "schedules")]
     schedules: schedule::ScheduleWatch,
     #[cfg(feature = "tasks")]
@@ -227,6 +236,8 @@ impl Engine {
     pub fn reload(&self, config: &Config) {
         let policies = Arc::new(self.policies().reloaded(config));
         *self.0.policies.write().unwrap_or_else(PoisonError::into_inner) = policies;
+        #[cfg(feature = "alerts")]
+        self.reload_alerts(&config.alerts, &config.server.listen);
         let classifier = Arc::new(config.classifier());
         *self.0.classifier.write().unwrap_or_else(PoisonError::into_inner) = classifier;
         self.0.targets.reload(config.targets.clone());

@@ -52,6 +52,7 @@ pub(crate) enum BadValue {
     /// Not the id of a redrive.
     RunId,
     Rate,
+    Target,
     Percent,
     Since,
     Status {
@@ -147,6 +148,7 @@ impl BadValue {
             BadValue::Name => text(lang, "allowed.name", &[("most", &MAX_NAME_BYTES)]),
             BadValue::RunId => say(lang, "allowed.run-id"),
             BadValue::Rate => say(lang, "allowed.rate"),
+            BadValue::Target => say(lang, "allowed.target"),
             BadValue::Percent => say(lang, "allowed.percent"),
             BadValue::Header => say(lang, "allowed.header"),
             BadValue::GroupState { .. } => {

@@ -268,7 +268,7 @@ fn unchanged(letter: &DeadLetter, stage: &mut Stage<'_>) -> Result<Exit, Trouble
 }
 
 /// Who edits, as far as the environment says.
-fn person(stage: &Stage<'_>) -> String {
+pub(super) fn person(stage: &Stage<'_>) -> String {
     let named = |name: &str| stage.env.get(std::ffi::OsStr::new(name))?.to_str().map(str::to_owned);
     let name = named("USER").or_else(|| named("LOGNAME")).filter(|name| !name.is_empty());
     let name = name.map(|name| name.chars().filter(|c| !c.is_control()).take(64).collect::<String>());

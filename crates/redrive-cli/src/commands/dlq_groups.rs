@@ -26,7 +26,7 @@ pub(super) fn list(args: &GroupsArgs, stage: &mut Stage<'_>) -> Result<GroupsVie
     };
     let groups = opened.looker()?;
     let (found, more) = opened.runtime.block_on(groups.list_groups(&args.state, args.cause, limit))?;
-    Ok(GroupsView::new(found.into_iter().map(GroupItem::new).collect(), more, now))
+    Ok(GroupsView::new(found.into_iter().map(GroupItem::from).collect(), more, now))
 }
 
 pub(super) fn show(written: &str, with_payload: bool, stage: &mut Stage<'_>) -> Result<GroupView, Trouble> {
@@ -42,7 +42,7 @@ pub(super) fn show(written: &str, with_payload: bool, stage: &mut Stage<'_>) -> 
         about: About::Letters { narrowed: true },
         now: opened.now,
     };
-    Ok(GroupView::new(GroupItem::new(group), letters, opened.now))
+    Ok(GroupView::new(GroupItem::from(group), letters, opened.now))
 }
 
 /// Every group is found before the first is changed: a slip of the fingers changes nothing.
@@ -65,7 +65,7 @@ pub(super) fn set(
     for fingerprint in fingerprints {
         let changed = engine.set_group_state(fingerprint.clone(), stands, note.clone());
         let gone = || Trouble::NoGroup { prefix: fingerprint.clone(), store: opened.store.location() };
-        items.push(GroupItem::new(opened.runtime.block_on(changed)?.ok_or_else(gone)?));
+        items.push(GroupItem::from(opened.runtime.block_on(changed)?.ok_or_else(gone)?));
     }
     opened.wait(opened.store.close())?;
     Ok(GroupsChangedView::new(items))

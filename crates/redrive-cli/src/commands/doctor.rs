@@ -17,8 +17,8 @@ use crate::trouble::Trouble;
 use crate::view::doctor::{DoctorView, Finding, Verdict};
 use crate::{Exit, Stage};
 
-/// How long a store may take over one question.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a store may take over all questions together.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) fn run(args: &DoctorArgs, stage: &mut Stage<'_>) -> Result<(DoctorView, Exit), Trouble> {
     let mut found = Findings { lang: stage.settings.lang, all: Vec::new() };
@@ -124,18 +124,21 @@ fn stored(found: &mut Findings, stage: &mut Stage<'_>) -> String {
     };
     let store = opened.store.location();
     found.ok("store", "store.opens", &[("store", &store)]);
-    let looked = opened
-        .runtime
-        .block_on(async { tokio::time::timeout(PATIENCE * 3, work::look(&opened, found)).await });
+    let looked = opened.runtime.block_on(async {
+        tokio::time::timeout(PATIENCE, async {
+            work::look(&opened, found).await?;
+            work::look_further(&opened.looker()?, opened.now, found).await?;
+            Ok::<(), Trouble>(())
+        })
+        .await
+    });
     match looked {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => found.trouble("store", &Trouble::Store(error)),
-        Err(_) => found.problem(
-            "store",
-            "store.slow",
-            &[("store", &store)],
-            &say(found.lang, "doctor.store.slow-fix"),
-        ),
+        Ok(Err(trouble)) => found.trouble("store", &trouble),
+        Err(_) => {
+            let fix = say(found.lang, "doctor.store.slow-fix");
+            found.problem("store", "store.slow", &[("store", &store)], &fix);
+        }
     }
     // Nothing was written: how it closes does not matter.
     let _ = opened.wait(opened.store.close());

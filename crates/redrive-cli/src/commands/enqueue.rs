@@ -8,7 +8,7 @@ use redrive_store::{MAX_PAYLOAD_BYTES, NewJob, Refusal, StoreError, Trouble as S
 
 use super::opened;
 use crate::Stage;
-use crate::args::EnqueueArgs;
+use crate::args::{EnqueueArgs, Header};
 use crate::trouble::Trouble;
 use crate::view::enqueued::EnqueuedView;
 
@@ -22,7 +22,15 @@ pub(super) fn run(args: &EnqueueArgs, stage: &mut Stage<'_>) -> Result<EnqueuedV
         // A name that nobody has defined is refused where somebody can still correct it.
         stage.settings.policy(&config, args.policy.as_deref())?;
     }
-    let (kind, payload) = work(args, stage)?;
+    let wanted = Wanted {
+        payload: args.payload.as_deref(),
+        kind: args.kind.as_deref(),
+        exec: &args.exec,
+        http: &args.http,
+        header: &args.header,
+        body: args.body.as_deref(),
+    };
+    let (kind, payload) = work(&wanted, stage)?;
     let opened = opened::to_write(stage)?;
     let engine = opened.engine(&config, stage)?;
     let job = NewJob {
@@ -40,23 +48,33 @@ pub(super) fn run(args: &EnqueueArgs, stage: &mut Stage<'_>) -> Result<EnqueuedV
     Ok(EnqueuedView::new(enqueued))
 }
 
+/// Work as the command line writes it, in one of three ways.
+pub(super) struct Wanted<'a> {
+    pub(super) payload: Option<&'a str>,
+    pub(super) kind: Option<&'a str>,
+    pub(super) exec: &'a [OsString],
+    pub(super) http: &'a [String],
+    pub(super) header: &'a [Header],
+    pub(super) body: Option<&'a str>,
+}
+
 /// What kind of work, and its payload.
-fn work(args: &EnqueueArgs, stage: &mut Stage<'_>) -> Result<(String, Vec<u8>), Trouble> {
-    if let Some(payload) = &args.payload {
+pub(super) fn work(args: &Wanted<'_>, stage: &mut Stage<'_>) -> Result<(String, Vec<u8>), Trouble> {
+    if let Some(payload) = args.payload {
         // Looked at and not touched: a handler gets what was typed, byte for byte.
         serde_json::from_str::<serde::de::IgnoredAny>(payload).map_err(Trouble::BadPayload)?;
-        return Ok((args.kind.clone().unwrap_or_default(), payload.clone().into_bytes()));
+        return Ok((args.kind.unwrap_or_default().to_owned(), payload.as_bytes().to_vec()));
     }
     if !args.exec.is_empty() {
-        return Ok((EXEC.to_owned(), command(&args.exec, stage)?.to_payload()));
+        return Ok((EXEC.to_owned(), command(args.exec, stage)?.to_payload()));
     }
-    let [method, url] = args.http.as_slice() else {
+    let [method, url] = args.http else {
         // clap takes two values or none.
         return Ok((HTTP.to_owned(), Vec::new()));
     };
     let spec = HttpSpec {
         headers: args.header.iter().map(|header| (header.name.clone(), header.value.clone())).collect(),
-        body: args.body.as_deref().map(|body| read_body(body, stage)).transpose()?,
+        body: args.body.map(|body| read_body(body, stage)).transpose()?,
         ..HttpSpec::new(method.to_uppercase(), url)
     };
     // What cannot be sent now cannot be sent later.

@@ -12,7 +12,7 @@ use crate::text::{say, text};
 use crate::trouble::Trouble;
 use crate::view::Page;
 use crate::view::redrive_preview::RedrivePreviewView;
-use crate::view::redrive_run::{RedriveRunView, RedriveRunsView, RunLine};
+use crate::view::redrive_run::{RedriveRunView, RedriveRunsView, run_line};
 use crate::view::redriven::{RedriveResult, RedrivenItem, RedrivenView};
 use crate::{Exit, Stage, render};
 
@@ -104,7 +104,7 @@ fn many(
     let id = opened.runtime.block_on(engine.start_redrive(request))?;
     if args.detach {
         let run = opened.runtime.block_on(engine.redrive_run(id))?.ok_or_else(|| unknown(id, opened))?;
-        return shown(&RedriveRunView::new(RunLine::new(&run, None)), Exit::Done, stage);
+        return shown(&RedriveRunView::new(run_line(&run, None)), Exit::Done, stage);
     }
     redrive_watch::watch(id, opened, engine, stage)
 }
@@ -161,7 +161,7 @@ fn list(opened: &Opened, engine: &Engine, stage: &mut Stage<'_>) -> Result<Exit,
     let runs = opened.runtime.block_on(engine.redrive_runs(false, LISTED))?;
     let mut items = Vec::with_capacity(runs.len());
     for run in &runs {
-        items.push(RunLine::new(run, opened.runtime.block_on(engine.tally(run))?));
+        items.push(run_line(run, opened.runtime.block_on(engine.tally(run))?));
     }
     shown(&RedriveRunsView::new(items, opened.now), Exit::Done, stage)
 }
@@ -182,7 +182,7 @@ fn cancel(
         stage.talk.note(&text(stage.settings.lang, "redrive.over-already", &[("id", &id)]));
         Exit::Failed
     };
-    shown(&RedriveRunView::new(RunLine::new(&run, tally)), exit, stage)
+    shown(&RedriveRunView::new(run_line(&run, tally)), exit, stage)
 }
 
 pub(super) fn unknown(id: RunId, opened: &Opened) -> Trouble {

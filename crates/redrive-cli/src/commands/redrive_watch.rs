@@ -11,7 +11,7 @@ use super::shown;
 use super::signals::Signals;
 use crate::text::text;
 use crate::trouble::Trouble;
-use crate::view::redrive_run::{RedriveRunView, RunLine};
+use crate::view::redrive_run::{InWords, RedriveRunView, run_line};
 use crate::{Exit, Stage};
 
 /// How often somebody is told who does not see the line that is written over.
@@ -34,7 +34,7 @@ pub(super) fn watch(
     let ended = opened.runtime.block_on(turns(id, holder, engine, stage));
     stage.talk.progress_ends();
     let (turn, signal) = ended?;
-    let view = RedriveRunView::new(RunLine::new(&turn.run, turn.tally));
+    let view = RedriveRunView::new(run_line(&turn.run, turn.tally));
     if let Some(signal) = signal {
         stage.talk.after_a_key();
         stage.talk.note(&text(stage.settings.lang, "redrive.goes-on", &[("id", &id)]));
@@ -95,7 +95,7 @@ impl Drawn {
             return;
         }
         self.last = Some(Instant::now());
-        let line = RunLine::new(&turn.run, turn.tally);
+        let line = run_line(&turn.run, turn.tally);
         let full = turn.run.moved.saturating_mul(WIDTH).checked_div(turn.run.plan.total).unwrap_or(WIDTH);
         let bar: String = (0..WIDTH).map(|at| if at < full { '━' } else { '─' }).collect();
         let moved = turn.run.moved.saturating_sub(moved_before);

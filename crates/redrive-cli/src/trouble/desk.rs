@@ -14,6 +14,8 @@ use crate::text::{say, text};
 pub(crate) enum DeskTrouble {
     /// No such queue.
     NoQueue { queue: String, store: String },
+    /// Nothing is known of such a target.
+    NoTarget { target: String, store: String },
     /// Nothing that waits for a person has this id.
     NoEscalation { id: String, store: String },
     /// No idempotency key is called so.
@@ -58,6 +60,7 @@ impl DeskTrouble {
     pub(super) fn exit(&self) -> Exit {
         match self {
             DeskTrouble::NoQueue { .. }
+            | DeskTrouble::NoTarget { .. }
             | DeskTrouble::NoEscalation { .. }
             | DeskTrouble::NoKey { .. }
             | DeskTrouble::NoWholeKey { .. }
@@ -95,6 +98,9 @@ impl DeskTrouble {
         let key = format!("trouble.desk.{}", self.key());
         match self {
             DeskTrouble::NoQueue { queue, store } => text(lang, &key, &[("queue", queue), ("store", store)]),
+            DeskTrouble::NoTarget { target, store } => {
+                text(lang, &key, &[("target", target), ("store", store)])
+            }
             DeskTrouble::NoEscalation { id, store } => text(lang, &key, &[("id", id), ("store", store)]),
             DeskTrouble::NoKey { written, store } | DeskTrouble::NoWholeKey { written, store } => {
                 text(lang, &key, &[("key", written), ("store", store)])
@@ -144,6 +150,7 @@ impl DeskTrouble {
     const fn key(&self) -> &'static str {
         match self {
             DeskTrouble::NoQueue { .. } => "no-queue",
+            DeskTrouble::NoTarget { .. } => "no-target",
             DeskTrouble::NoEscalation { .. } => "no-escalation",
             DeskTrouble::NoKey { .. } => "no-key",
             DeskTrouble::NoWholeKey { .. } => "no-whole-key",

@@ -3,61 +3,8 @@
 use std::time::Duration;
 
 use redrive_policy::{Backoff, Curve, Jitter, Lang, describe_jitter, human_duration, round_to_millis};
-use serde::Serialize;
 
 use crate::text::text;
-
-/// A backoff as JSON.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct BackoffView {
-    curve: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    initial_delay_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    multiplier: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    increment_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    delays_ms: Vec<u64>,
-    jitter: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    jitter_factor: Option<f64>,
-    max_delay_ms: u64,
-}
-
-impl BackoffView {
-    pub(crate) fn of(backoff: &Backoff) -> BackoffView {
-        let mut view = BackoffView {
-            curve: backoff.curve.name().to_owned(),
-            initial_delay_ms: None,
-            multiplier: None,
-            increment_ms: None,
-            delays_ms: Vec::new(),
-            jitter: backoff.jitter.mode(),
-            jitter_factor: match backoff.jitter {
-                Jitter::PlusMinus(factor) | Jitter::Additive(factor) => Some(factor.as_f64()),
-                Jitter::None | Jitter::Full | Jitter::Decorrelated => None,
-            },
-            max_delay_ms: round_to_millis(backoff.cap),
-        };
-        match &backoff.curve {
-            Curve::Exponential { initial, multiplier } => {
-                view.initial_delay_ms = Some(round_to_millis(*initial));
-                view.multiplier = Some(multiplier.as_f64());
-            }
-            Curve::Linear { initial, increment } => {
-                view.initial_delay_ms = Some(round_to_millis(*initial));
-                view.increment_ms = Some(round_to_millis(*increment));
-            }
-            Curve::Constant { delay } => view.initial_delay_ms = Some(round_to_millis(*delay)),
-            Curve::Fibonacci { unit } => view.initial_delay_ms = Some(round_to_millis(*unit)),
-            Curve::List(delays) => view.delays_ms = delays.iter().map(|d| round_to_millis(*d)).collect(),
-            // A strategy of one's own is known by its name only.
-            _ => {}
-        }
-        view
-    }
-}
 
 /// A backoff in a few words: `exponential 1s ×2, ± 10 %, ≤ 30s`.
 pub(crate) fn in_words(backoff: &Backoff, lang: Lang) -> String {

@@ -1,7 +1,8 @@
 //! Dead letters: the list, with the fields that other programs rely on (R-D5), and one letter for a person.
 
-use redrive_policy::{Cause, ErrorCategory, EscalationLevel, FailureType, Lang};
-use redrive_store::{DeadLetter, LetterReason, Timestamp};
+use redrive_policy::Lang;
+pub(crate) use redrive_server::shape::letter::Letter as LetterView;
+use redrive_store::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -18,73 +19,14 @@ const MESSAGE_CHARS: usize = 120;
 /// What a page shows of them.
 const WHOLE_MESSAGE_CHARS: usize = 2_000;
 
-/// One letter as JSON: the fields of R-D5, and what finds and groups it.
-#[derive(Debug, Serialize)]
-pub(crate) struct LetterView {
-    id: String,
-    event_id: String,
-    timestamp: Timestamp,
-    queue: String,
-    kind: String,
-    /// 004's word for the kind.
-    job_type: String,
-    cause: Cause,
-    error_type: String,
-    error_message: String,
-    error_category: ErrorCategory,
-    failure_type: FailureType,
-    rule: String,
-    retry_count: u32,
-    max_retries: u32,
-    attempts: u32,
-    redrives: u32,
-    retryable: bool,
-    reason: LetterReason,
-    /// From 1 to 5, who has to deal with it (R-T10).
-    level: EscalationLevel,
-    fingerprint: String,
-    caller_id: Option<String>,
-    policy: Option<String>,
-    enqueued_at: Timestamp,
-    context: Value,
-    /// Only when it was asked for.
-    original_payload: Option<Value>,
-    payload_bytes: usize,
+/// What rows and pages say of a letter.
+trait InWords {
+    /// What the failure said; where it said nothing, how it ended.
+    fn said(&self, chars: usize, lang: Lang) -> String;
+    fn retries(&self) -> String;
 }
 
-impl LetterView {
-    pub(crate) fn new(letter: &DeadLetter, with_payload: bool) -> LetterView {
-        LetterView {
-            id: letter.id.to_string(),
-            event_id: letter.event.seq.event_id(letter.event.at),
-            timestamp: letter.died_at,
-            queue: letter.queue.clone(),
-            kind: letter.kind.clone(),
-            job_type: letter.kind.clone(),
-            cause: letter.cause,
-            error_type: letter.error_type.clone(),
-            error_message: letter.error_message.clone(),
-            error_category: letter.cause.error_category(),
-            failure_type: letter.cause.failure_type(),
-            rule: letter.rule.clone(),
-            retry_count: letter.attempts.saturating_sub(1),
-            max_retries: letter.max_retries,
-            attempts: letter.attempts,
-            redrives: letter.redrives,
-            retryable: letter.retryable,
-            reason: letter.reason,
-            level: EscalationLevel::of(letter.cause, letter.retryable),
-            fingerprint: letter.fingerprint.clone(),
-            caller_id: letter.caller_id.clone(),
-            policy: letter.policy.clone(),
-            enqueued_at: letter.enqueued_at,
-            context: letter.context.clone(),
-            original_payload: with_payload.then(|| payload(&letter.payload)),
-            payload_bytes: letter.payload.len(),
-        }
-    }
-
-    /// What the failure said; where it said nothing, how it ended.
+impl InWords for LetterView {
     fn said(&self, chars: usize, lang: Lang) -> String {
         let code = self.context.get("exit_code").and_then(Value::as_i64);
         let code = code.and_then(|code| i32::try_from(code).ok());
@@ -97,12 +39,6 @@ impl LetterView {
     fn retries(&self) -> String {
         format!("{}/{}", self.retry_count, self.max_retries)
     }
-}
-
-/// JSON stays JSON, text stays text; other bytes are a text with what is no UTF-8 replaced.
-pub(super) fn payload(bytes: &[u8]) -> Value {
-    serde_json::from_slice(bytes)
-        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(bytes).into_owned()))
 }
 
 /// Which letters are listed.

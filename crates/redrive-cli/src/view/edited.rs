@@ -7,10 +7,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::block::{Column, Listing};
-use super::dead_letter::payload;
 use super::moment::when;
 use super::{Block, Page, Reader, Span, Tone};
 use crate::text::{say, text};
+use redrive_server::shape::letter::payload;
 
 /// Lines that differ. Never part of JSON: payloads are shown to people who ask.
 #[derive(Debug)]

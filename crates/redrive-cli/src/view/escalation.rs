@@ -1,8 +1,11 @@
 //! What waits for a person: the list, and one of them with its whole report (R-T7, R-T8, R-T10).
 
+use std::ops::Deref;
+
 use redrive::engine::{EscalationId, EscalationItem};
-use redrive_policy::{EscalateSettings, EscalationLevel, EscalationReport, Lang, ReasonType, one_line};
-use redrive_store::{TaskState, Timestamp};
+use redrive_policy::{EscalationReport, Lang, one_line};
+use redrive_server::shape::escalation::{Escalation, report_in};
+use redrive_store::Timestamp;
 use serde::Serialize;
 
 use super::badge::Badge;
@@ -15,41 +18,33 @@ use crate::text::{say, text};
 /// What a row shows of a message.
 const MESSAGE_CHARS: usize = 200;
 
-/// One escalation as JSON.
+/// One escalation. JSON: what the API tells of it.
 #[derive(Debug, Serialize)]
 pub(crate) struct EscalationLine {
+    #[serde(flatten)]
+    line: Escalation,
+    #[serde(skip)]
     id: EscalationId,
-    name: String,
-    escalated_at: Timestamp,
-    /// How its task ended; absent for a letter.
-    task_state: Option<TaskState>,
-    level: EscalationLevel,
-    reason_type: Option<ReasonType>,
-    user_message: String,
     #[serde(skip)]
     last_failure: String,
-    acknowledged_at: Option<Timestamp>,
-    note: Option<String>,
+}
+
+impl Deref for EscalationLine {
+    type Target = Escalation;
+
+    fn deref(&self) -> &Escalation {
+        &self.line
+    }
 }
 
 impl EscalationLine {
     /// In the words of this language, whatever the report was written in.
     pub(crate) fn new(item: &EscalationItem, lang: Lang) -> EscalationLine {
-        let seen = item.acknowledged.as_ref();
-        let report = read_in(item, lang);
-        let said = report.as_ref().map_or(&item.user_message, |report| &report.user_message).clone();
-        let last = report.map(|report| report.failure_summary.last_failure.message);
+        let last = report_in(item, lang).map(|report| report.failure_summary.last_failure.message);
         EscalationLine {
+            line: Escalation::new(item, lang),
             id: item.id,
-            name: item.name.clone(),
-            escalated_at: item.escalated_at,
-            task_state: item.task_state,
-            level: item.level,
-            reason_type: item.reason_type,
-            user_message: said,
             last_failure: last.unwrap_or_default(),
-            acknowledged_at: seen.map(|seen| seen.at),
-            note: seen.and_then(|seen| seen.note.clone()),
         }
     }
 
@@ -62,11 +57,6 @@ impl EscalationLine {
     fn tone(&self) -> Tone {
         if self.level.is_manual() { Tone::Bad } else { Tone::Warn }
     }
-}
-
-fn read_in(item: &EscalationItem, lang: Lang) -> Option<EscalationReport> {
-    let report = item.report.clone()?;
-    Some(report.in_lang(&item.name, &EscalateSettings::default(), lang))
 }
 
 /// The newest first. JSON: `redrive/escalations.v1`.
@@ -144,7 +134,7 @@ impl EscalationView {
         EscalationView {
             schema: "redrive/escalation.v1",
             line: EscalationLine::new(item, lang),
-            report: read_in(item, lang),
+            report: report_in(item, lang),
             now,
         }
     }

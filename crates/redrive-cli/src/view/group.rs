@@ -1,7 +1,7 @@
 //! Groups: letters with one fingerprint (R-D10). The list, and one of them with its newest letters.
 
-use redrive_policy::Cause;
-use redrive_store::{Group, Timestamp};
+pub(crate) use redrive_server::shape::group::Group as GroupItem;
+use redrive_store::Timestamp;
 use serde::Serialize;
 
 use super::badge::Badge;
@@ -22,50 +22,13 @@ pub(crate) fn short(fingerprint: &str) -> &str {
     fingerprint.get(..SHORT).unwrap_or(fingerprint)
 }
 
-/// One group as JSON.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct GroupItem {
-    fingerprint: String,
-    /// Dead now.
-    count: i64,
-    cause: Cause,
-    error_type: String,
-    sample: String,
-    state: &'static str,
-    state_since: Timestamp,
-    note: Option<String>,
-    first_seen: Timestamp,
-    last_seen: Timestamp,
-    /// Letters ever written.
-    failures: i64,
-    /// Redriven, and not over yet.
-    under_way: i64,
-    /// Redriven, and succeeded.
-    recovered: i64,
-    /// Attempts that failed in the same way after a redrive.
-    relapsed: i64,
+/// What rows and pages say of a group.
+trait InWords {
+    fn badge(&self, reader: Reader) -> Span;
+    fn is_over(&self) -> bool;
 }
 
-impl GroupItem {
-    pub(crate) fn new(group: Group) -> GroupItem {
-        GroupItem {
-            fingerprint: group.fingerprint,
-            count: group.counts.letters,
-            cause: group.cause,
-            error_type: group.error_type,
-            sample: group.sample,
-            state: group.state.name(),
-            state_since: group.state_since,
-            note: group.note,
-            first_seen: group.first_seen,
-            last_seen: group.last_seen,
-            failures: group.counts.failures,
-            under_way: group.counts.under_way,
-            recovered: group.counts.recovered,
-            relapsed: group.counts.relapsed,
-        }
-    }
-
+impl InWords for GroupItem {
     fn badge(&self, reader: Reader) -> Span {
         Badge::named(self.state).map_or_else(|| Span::plain(self.state), |badge| badge.span(reader.lang))
     }

@@ -1,11 +1,10 @@
 //! Policies: all of them in a list, or one with what it does about every cause.
 
-use redrive_policy::{
-    Cause, CauseSet, Class, Entry, Failure, Lang, Policy, PolicySpec, human_duration, round_to_millis,
-};
+use redrive_policy::{Cause, CauseSet, Class, Entry, Failure, Lang, Policy, PolicySpec, human_duration};
+use redrive_server::shape::policy::{PolicyLine, PolicyWhole};
 use serde::Serialize;
 
-use super::backoff::{BackoffView, in_words};
+use super::backoff::in_words;
 use super::{Align, Block, Page, Reader, Span, Table, Tone};
 use crate::escape::width;
 use crate::text::{say, text};
@@ -19,31 +18,17 @@ pub(crate) struct PoliciesView {
 
 #[derive(Debug, Serialize)]
 struct PolicyItem {
-    name: String,
-    origin: &'static str,
-    is_default: bool,
-    max_retries: u32,
-    backoff: BackoffView,
-    retry_on: Vec<Cause>,
+    #[serde(flatten)]
+    line: PolicyLine,
     #[serde(skip)]
     policy: Policy,
-}
-
-/// Where a policy comes from, in JSON.
-const fn origin(own: bool) -> &'static str {
-    if own { "file" } else { "preset" }
 }
 
 impl PoliciesView {
     /// The view of these policies; `own` are those of the configuration file.
     pub(crate) fn new(policies: Vec<Policy>, own: impl Fn(&str) -> bool, default: &str) -> PoliciesView {
         let items = policies.into_iter().map(|policy| PolicyItem {
-            name: policy.name.clone(),
-            origin: origin(own(&policy.name)),
-            is_default: policy.name == default,
-            max_retries: policy.max_retries,
-            backoff: BackoffView::of(&policy.backoff),
-            retry_on: policy.retry_on.iter().collect(),
+            line: PolicyLine::new(&policy, own(&policy.name), policy.name == default),
             policy,
         });
         PoliciesView { schema: "redrive/policies.v1", items: items.collect() }
@@ -54,17 +39,17 @@ impl Page for PoliciesView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
         let lang = reader.lang;
         let rows = self.items.iter().map(|item| {
-            let name = if item.is_default {
-                Span::new(format!("{} *", item.name), Tone::Good)
+            let name = if item.line.is_default {
+                Span::new(format!("{} *", item.line.name), Tone::Good)
             } else {
-                Span::new(item.name.clone(), Tone::Strong)
+                Span::new(item.line.name.clone(), Tone::Strong)
             };
             vec![
                 name,
                 Span::plain(retries_in_words(&item.policy)),
                 Span::plain(in_words(&item.policy.backoff, lang)),
                 Span::plain(causes_in_words(item.policy.retry_on, lang)),
-                Span::new(say(lang, &format!("policy.origin.{}", item.origin)), Tone::Dim),
+                Span::new(say(lang, &format!("policy.origin.{}", item.line.origin)), Tone::Dim),
             ]
         });
         let columns = [
@@ -120,81 +105,15 @@ fn causes_in_words(causes: CauseSet, lang: Lang) -> String {
 #[derive(Debug, Serialize)]
 pub(crate) struct PolicyView {
     schema: &'static str,
-    name: String,
-    origin: &'static str,
-    max_retries: u32,
-    backoff: BackoffView,
-    retry_on: Vec<Cause>,
-    never: Vec<Cause>,
-    crash_budget: u32,
-    max_retry_after_ms: u64,
-    on_long_retry_after: redrive_policy::LongRetryAfter,
-    entries: Vec<EntryView>,
-    causes: Vec<CauseView>,
+    #[serde(flatten)]
+    whole: PolicyWhole,
     #[serde(skip)]
     policy: Policy,
 }
 
-#[derive(Debug, Serialize)]
-struct EntryView {
-    causes: Vec<Cause>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    codes: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_retries: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    backoff: Option<BackoffView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    modification_hint: Option<String>,
-}
-
-/// What a policy does about one cause.
-#[derive(Debug, Serialize)]
-struct CauseView {
-    cause: Cause,
-    retried: bool,
-    max_retries: u32,
-    /// The delays without jitter, at most ten of them.
-    delays_ms: Vec<u64>,
-}
-
 impl PolicyView {
     pub(crate) fn new(policy: Policy, own: bool) -> PolicyView {
-        let entries = policy.entries.iter().map(|entry| EntryView {
-            causes: entry.causes.iter().collect(),
-            codes: entry.codes.clone(),
-            max_retries: entry.max_retries,
-            backoff: entry.backoff.as_ref().map(BackoffView::of),
-            modification_hint: entry.modification_hint.as_ref().map(ToString::to_string),
-        });
-        PolicyView {
-            schema: "redrive/policy.v1",
-            name: policy.name.clone(),
-            origin: origin(own),
-            max_retries: policy.max_retries,
-            backoff: BackoffView::of(&policy.backoff),
-            retry_on: policy.retry_on.iter().collect(),
-            never: policy.never.iter().collect(),
-            crash_budget: policy.crash_budget,
-            max_retry_after_ms: round_to_millis(policy.max_retry_after),
-            on_long_retry_after: policy.on_long_retry_after,
-            entries: entries.collect(),
-            causes: Cause::ALL.iter().map(|cause| cause_view(&policy, *cause)).collect(),
-            policy,
-        }
-    }
-}
-
-fn cause_view(policy: &PolicySpec, cause: Cause) -> CauseView {
-    let failure = Failure::of(cause);
-    let retried = policy.retry_on.contains(cause);
-    let max_retries = if retried { policy.max_retries_for(&failure) } else { 0 };
-    let backoff = policy.backoff_for(&failure);
-    CauseView {
-        cause,
-        retried: retried && max_retries > 0,
-        max_retries,
-        delays_ms: (0..max_retries.min(10)).map(|n| round_to_millis(backoff.nominal(n))).collect(),
+        PolicyView { schema: "redrive/policy.v1", whole: PolicyWhole::new(&policy, own), policy }
     }
 }
 
@@ -208,8 +127,11 @@ impl Page for PolicyView {
             &[("limit", &human_duration(policy.max_retry_after))],
         );
         let fields = vec![
-            (say(lang, "policy.name"), Span::new(self.name.clone(), Tone::Strong)),
-            (say(lang, "policy.from"), Span::plain(say(lang, &format!("policy.origin.{}", self.origin)))),
+            (say(lang, "policy.name"), Span::new(self.whole.name.clone(), Tone::Strong)),
+            (
+                say(lang, "policy.from"),
+                Span::plain(say(lang, &format!("policy.origin.{}", self.whole.origin))),
+            ),
             (say(lang, "policy.retries"), Span::plain(retries_in_words(policy))),
             (say(lang, "policy.delays"), Span::plain(in_words(&policy.backoff, lang))),
             (say(lang, "policy.crash-budget"), Span::plain(policy.crash_budget.to_string())),
@@ -249,7 +171,7 @@ fn lines_of(names: &[String]) -> impl Iterator<Item = String> {
 impl PolicyView {
     fn causes_table(&self, lang: Lang) -> Table {
         let mut rows = Vec::new();
-        for view in &self.causes {
+        for view in &self.whole.causes {
             let failure = Failure::of(view.cause);
             let retried = if view.retried {
                 Span::new(say(lang, "yes"), Tone::Good)
@@ -267,7 +189,7 @@ impl PolicyView {
             // Entries narrowed by code differ from what the cause alone gets; their codes stand below.
             for (number, entry) in (1..).zip(by_code(&self.policy)) {
                 if entry.causes.contains(view.cause) {
-                    let max = entry.max_retries.unwrap_or(self.max_retries);
+                    let max = entry.max_retries.unwrap_or(self.whole.max_retries);
                     let backoff = entry.backoff.as_ref().unwrap_or(&self.policy.backoff);
                     rows.push(vec![
                         Span::plain(format!("{} [{number}]", view.cause.name())),

@@ -1,12 +1,12 @@
 //! What a redrive would do, before it does anything.
 
 use redrive::engine::RedrivePreview;
-use redrive_policy::Cause;
+use redrive_server::shape::redrive::Preview;
 use redrive_store::Timestamp;
 use serde::Serialize;
 
 use super::block::Panel;
-use super::sample::{self, SampleLetter};
+use super::sample;
 use super::{Block, Page, Reader, Span, Tone};
 use crate::text::{say, text};
 
@@ -14,65 +14,29 @@ use crate::text::{say, text};
 #[derive(Debug, Serialize)]
 pub(crate) struct RedrivePreviewView {
     schema: &'static str,
-    /// How many letters match, and how many of them would be put back.
-    matching: u64,
-    count: u64,
-    canary: bool,
-    rate: Option<f64>,
-    sample: Vec<SampleLetter>,
-    would: Vec<WouldLine>,
-    nobody_takes: Vec<Lane>,
-    paused: Vec<String>,
+    #[serde(flatten)]
+    preview: Preview,
     #[serde(skip)]
     now: Timestamp,
-}
-
-#[derive(Debug, Serialize)]
-struct WouldLine {
-    cause: Cause,
-    policy: String,
-    max_retries: u32,
-}
-
-#[derive(Debug, Serialize)]
-struct Lane {
-    queue: String,
-    kind: String,
 }
 
 impl RedrivePreviewView {
     pub(crate) fn new(preview: RedrivePreview, canary: bool, rate: Option<f64>, now: Timestamp) -> Self {
         RedrivePreviewView {
             schema: "redrive/redrive_preview.v1",
-            matching: preview.matching,
-            count: preview.count,
-            canary,
-            rate,
-            sample: preview.sample.into_iter().map(SampleLetter::from).collect(),
-            would: preview
-                .would
-                .into_iter()
-                .map(|would| WouldLine {
-                    cause: would.cause,
-                    policy: would.policy,
-                    max_retries: would.max_retries,
-                })
-                .collect(),
-            nobody_takes: preview
-                .nobody_takes
-                .into_iter()
-                .map(|(queue, kind)| Lane { queue, kind })
-                .collect(),
-            paused: preview.paused,
+            preview: Preview::new(preview, canary, rate),
             now,
         }
     }
 
     /// What a person must know before it begins: nobody would run what comes back.
     pub(crate) fn warnings(&self, reader: Reader) -> Vec<String> {
-        let paused =
-            self.paused.iter().map(|queue| text(reader.lang, "redrive.queue-is-paused", &[("queue", queue)]));
-        let nobody = self.nobody_takes.iter().map(|lane| {
+        let paused = self
+            .preview
+            .paused
+            .iter()
+            .map(|queue| text(reader.lang, "redrive.queue-is-paused", &[("queue", queue)]));
+        let nobody = self.preview.nobody_takes.iter().map(|lane| {
             text(reader.lang, "redrive.nobody-takes", &[("queue", &lane.queue), ("kind", &lane.kind)])
         });
         paused.chain(nobody).collect()
@@ -82,8 +46,8 @@ impl RedrivePreviewView {
 impl Page for RedrivePreviewView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
         let lang = reader.lang;
-        let mut body = vec![Block::Listing(sample::listing(&self.sample, self.now, reader))];
-        for would in &self.would {
+        let mut body = vec![Block::Listing(sample::listing(&self.preview.sample, self.now, reader))];
+        for would in &self.preview.would {
             let key = match would.max_retries {
                 0 => "redrive.would-not-retry",
                 1 => "redrive.would-retry-once",
@@ -93,10 +57,14 @@ impl Page for RedrivePreviewView {
                 &[("cause", &would.cause.name()), ("policy", &would.policy), ("n", &would.max_retries)];
             body.push(Block::Text(vec![Span::new(text(lang, key, values), Tone::Dim)]));
         }
-        if self.canary {
+        if self.preview.canary {
             body.push(Block::Text(vec![Span::new(say(lang, "redrive.in-steps"), Tone::Dim)]));
         }
-        let title = text(lang, "redrive.preview", &[("n", &self.count), ("matching", &self.matching)]);
+        let title = text(
+            lang,
+            "redrive.preview",
+            &[("n", &self.preview.count), ("matching", &self.preview.matching)],
+        );
         vec![Block::Panel(Panel::new(title, body))]
     }
 }

@@ -1,9 +1,9 @@
 //! Redrives: one as it stands, and the list of them.
 
-use std::collections::BTreeMap;
-
-use redrive::engine::{EndedWhy, RedriveRun, Tally, Which};
+use redrive::engine::{RedriveRun, Tally};
 use redrive_policy::Lang;
+pub(crate) use redrive_server::shape::redrive::Redrive as RunLine;
+use redrive_server::shape::redrive::{Ended, Takes};
 use redrive_store::Timestamp;
 use serde::Serialize;
 
@@ -14,91 +14,52 @@ use super::story::wanted_by;
 use super::{Block, Page, Reader, Span, Table, Tone, moment};
 use crate::text::{say, text};
 
-/// One redrive.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct RunLine {
-    pub(crate) id: String,
-    pub(crate) state: &'static str,
-    wanted_by: String,
-    created_at: Timestamp,
-    ended_at: Option<Timestamp>,
-    which: Which,
-    rate: Option<f64>,
-    limit: Option<u64>,
-    /// How many there were to put back when it began.
-    total: u64,
-    moved: u64,
-    skipped: u64,
-    canary: Option<CanaryLine>,
-    why: Option<EndedWhy>,
-    /// What a rule names and leaves to people, by cause.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    left_alone: BTreeMap<String, u64>,
+/// One redrive, with how its first attempts went.
+pub(crate) fn run_line(run: &RedriveRun, tally: Option<Tally>) -> RunLine {
+    RunLine::new(run, tally, usize::MAX)
 }
 
-/// How a canary goes.
-#[derive(Debug, Clone, Serialize)]
-struct CanaryLine {
-    /// From 1 to 4.
-    step: u32,
-    judging: bool,
-    max_failure_rate: f64,
-    #[serde(flatten)]
-    first_attempts: Tally,
-}
-
-impl RunLine {
-    pub(crate) fn new(run: &RedriveRun, tally: Option<Tally>) -> RunLine {
-        let canary = run.plan.canary.map(|canary| CanaryLine {
-            step: run.step().unwrap_or(1),
-            judging: run.is_judging(),
-            max_failure_rate: canary.max_failure_rate,
-            first_attempts: tally.unwrap_or_default(),
-        });
-        RunLine {
-            id: run.id.to_string(),
-            state: run.state.name(),
-            wanted_by: run.wanted_by.clone(),
-            created_at: run.created_at,
-            ended_at: run.ended_at,
-            which: run.plan.which.clone(),
-            rate: run.plan.rate,
-            limit: run.plan.limit,
-            total: run.plan.total,
-            moved: run.moved,
-            skipped: run.skipped,
-            canary,
-            why: run.why.clone(),
-            left_alone: run.plan.left_alone.clone(),
-        }
-    }
-
+/// What rows and pages say of a redrive.
+pub(crate) trait InWords {
     /// What it takes, in a few words.
+    fn takes(&self, lang: Lang) -> String;
+    /// Who wanted it.
+    fn by(&self, lang: Lang) -> String;
+    /// How the first attempts went, if somebody looks at them.
+    fn tally(&self, lang: Lang) -> Option<String>;
+    /// How far it is, on one line.
+    fn how_far(&self, bar: Option<&str>, per_second: f64, lang: Lang) -> String;
+    /// What came of it, in a sentence or two.
+    fn ending(&self, lang: Lang) -> String;
+    fn tone(&self) -> Tone;
+}
+
+impl InWords for RunLine {
     fn takes(&self, lang: Lang) -> String {
         match &self.which {
-            Which::All => say(lang, "redrive.takes-all"),
-            Which::Group(fingerprint) => text(lang, "redrive.takes-group", &[("group", &short(fingerprint))]),
-            Which::Where(filter) => filter.clone(),
-            Which::Ids(ids) => text(lang, "redrive.takes-ids", &[("n", &ids.len())]),
+            Takes::All => say(lang, "redrive.takes-all"),
+            Takes::Group(fingerprint) => text(lang, "redrive.takes-group", &[("group", &short(fingerprint))]),
+            Takes::Where(filter) => filter.clone(),
+            Takes::Ids(ids) => text(lang, "redrive.takes-ids", &[("n", &ids.len())]),
         }
     }
 
-    /// Who wanted it.
     fn by(&self, lang: Lang) -> String {
         wanted_by(&self.wanted_by, lang)
     }
 
-    /// How the first attempts went, if somebody looks at them.
     fn tally(&self, lang: Lang) -> Option<String> {
         let canary = self.canary.as_ref()?;
-        let Tally { succeeded, failed, unknown } = canary.first_attempts;
-        let values: &[(&str, &dyn std::fmt::Display)] =
-            &[("step", &canary.step), ("ok", &succeeded), ("failed", &failed), ("open", &unknown)];
+        let values: &[(&str, &dyn std::fmt::Display)] = &[
+            ("step", &canary.step),
+            ("ok", &canary.succeeded),
+            ("failed", &canary.failed),
+            ("open", &canary.unknown),
+        ];
         Some(text(lang, "redrive.step", values))
     }
 
-    /// How far it is, on one line.
-    pub(crate) fn how_far(&self, bar: Option<&str>, per_second: f64, lang: Lang) -> String {
+    fn how_far(&self, bar: Option<&str>, per_second: f64, lang: Lang) -> String {
         let speed = text(lang, "redrive.per-second", &[("n", &format_args!("{per_second:.0}"))]);
         let bar = bar.map(|bar| format!("{bar} ")).unwrap_or_default();
         let mut parts = vec![format!("{} {bar}{}/{}", self.id, self.moved, self.total), speed];
@@ -106,8 +67,7 @@ impl RunLine {
         parts.join(" · ")
     }
 
-    /// What came of it, in a sentence or two.
-    pub(crate) fn ending(&self, lang: Lang) -> String {
+    fn ending(&self, lang: Lang) -> String {
         let left = self.total.saturating_sub(self.moved + self.skipped);
         let values: &[(&str, &dyn std::fmt::Display)] =
             &[("id", &self.id), ("n", &self.moved), ("left", &left), ("total", &self.total)];
@@ -122,14 +82,14 @@ impl RunLine {
         }
         if let Some(why) = &self.why {
             let more = match why {
-                EndedWhy::Failures { failed, of } => {
+                Ended::Failures { failed, of } => {
                     text(lang, "redrive.why-failures", &[("failed", failed), ("of", of)])
                 }
-                EndedWhy::NewKind { fingerprint, failed } => {
+                Ended::NewKind { fingerprint, failed } => {
                     text(lang, "redrive.why-new-kind", &[("group", &short(fingerprint)), ("failed", failed)])
                 }
-                EndedWhy::Cancelled { said: Some(said) } => text(lang, "redrive.why-said", &[("said", said)]),
-                EndedWhy::Cancelled { said: None } => String::new(),
+                Ended::Cancelled { said: Some(said) } => text(lang, "redrive.why-said", &[("said", said)]),
+                Ended::Cancelled { said: None } => String::new(),
             };
             if !more.is_empty() {
                 said.push_str(between);
@@ -182,7 +142,7 @@ impl Page for RedriveRunView {
         ];
         let next = match (run.state, &run.why) {
             ("running", _) => Some(text(lang, "redrive.next-running", &[("id", &run.id)])),
-            ("stopped", Some(EndedWhy::NewKind { fingerprint, .. })) => {
+            ("stopped", Some(Ended::NewKind { fingerprint, .. })) => {
                 Some(text(lang, "redrive.next-new-kind", &[("group", &short(fingerprint))]))
             }
             ("stopped", _) => Some(say(lang, "redrive.next-stopped")),

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use redrive::engine::{GroupCount, GroupReport, LaneReport, StatusReport};
+use redrive::engine::{GroupCount, GroupReport, LaneReport, StatusReport, TargetTrouble};
 use redrive_policy::{Cause, Class};
 use redrive_store::Timestamp;
 use serde::Serialize;
@@ -71,6 +71,20 @@ impl StatusView {
             Block::Text(vec![Span::new(text(reader.lang, "status.paused", &values), Tone::Warn)])
         };
         waiting.into_iter().map(line).collect()
+    }
+
+    /// A line for each target that is not called, or that work is parked for.
+    fn parked(&self, reader: Reader) -> Vec<Block> {
+        let line = |target: &TargetTrouble| {
+            let limited = || text(reader.lang, "status.limited", &[("target", &target.name)]);
+            let why = target.why.as_ref().map_or_else(limited, |why| why.words(&target.name, reader.lang));
+            let at = target.tried_again_at.map(|at| when(at, self.now, reader));
+            let values: [(&str, &dyn std::fmt::Display); 3] =
+                [("why", &why), ("n", &target.parked), ("at", &at.clone().unwrap_or_default())];
+            let key = if at.is_some() { "status.parked-until" } else { "status.parked" };
+            Block::Text(vec![Span::new(text(reader.lang, key, &values), Tone::Warn)])
+        };
+        self.targets.iter().map(line).collect()
     }
 
     /// What else waits for a person, and the command that tells more.
@@ -227,6 +241,7 @@ impl Page for StatusView {
         }
         blocks.extend(self.for_people(reader));
         blocks.extend(self.pauses(reader));
+        blocks.extend(self.parked(reader));
         let panel = |panel: Panel| vec![Block::Panel(panel)];
         if self.is_healthy() {
             blocks.extend(self.queues_panel(reader).map(Block::Panel));

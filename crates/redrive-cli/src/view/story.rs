@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use redrive::engine::{JobStory, StoryAttempt};
+use redrive::engine::{JobStory, ParkedJob, StoryAttempt};
 use redrive_policy::{DecisionRecord, Lang, human_duration};
 use redrive_store::{Event, EventStatus, Timestamp};
 use serde::Serialize;
@@ -195,10 +195,24 @@ impl StoryView {
         vec![Block::Text(line), Block::Gap]
     }
 
+    /// Where it is parked, while it waits for its target.
+    fn parked(&self) -> Option<ParkedJob> {
+        self.next_run_at.filter(|at| *at > self.now)?;
+        let told = self.events.last().filter(|event| event.event_type == "job_parked")?;
+        ParkedJob::of(&told.data)
+    }
+
     /// What will happen by itself, or what a person can do.
     fn next(&self, reader: Reader) -> String {
         let lang = reader.lang;
         let id: (&str, &dyn std::fmt::Display) = ("id", &self.id);
+        if let Some(parked) = self.parked() {
+            let why = parked.why.words(&parked.target, lang);
+            let wait = rough(parked.until.since(self.now));
+            let values: [(&str, &dyn std::fmt::Display); 4] =
+                [id, ("until", &date_time(parked.until)), ("wait", &wait), ("why", &why)];
+            return text(lang, "story.next.parked", &values);
+        }
         match (self.state, self.next_run_at) {
             ("retrying" | "scheduled", Some(at)) => {
                 let wait = rough(at.since(self.now));

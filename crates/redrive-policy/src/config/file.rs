@@ -2,6 +2,7 @@
 //!
 //! Add a field here, read it where its section is read, and checking, suggestions and the JSON Schema follow.
 
+use super::alert_file::ALERTS;
 use super::idempotency_file::{IDEMPOTENCY, PROXY};
 use super::push_file::PUSH;
 use super::server_file::SERVER;
@@ -67,6 +68,11 @@ pub(super) const FILE: Table = Table {
             "rules",
             Shape::List { of: &Shape::Table(&RULE), min_len: 0 },
             "Rules that recognise failures; they are asked before the built-in ones, in this order.",
+        ),
+        Field::optional(
+            "alerts",
+            Shape::Table(&ALERTS),
+            "When people are told that something is wrong, and how.",
         ),
         Field::optional(
             "auto_redrive",

@@ -11,8 +11,10 @@ use crate::problem::Code;
 use crate::route::Route;
 use crate::shape;
 use enqueue::EnqueueBody;
+pub(super) use enqueue::allowed;
 use look::{LookQuery, Story, Trace};
 use operate::{CancelBody, Cancelled, Retried, RetryBody};
+pub(super) use origin::check_origin;
 use shapes::{AddedOneOrMany, Job};
 
 pub(super) fn routes() -> Vec<Route> {

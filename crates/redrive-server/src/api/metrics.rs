@@ -84,6 +84,8 @@ struct StatusShape {
     workers: u64,
     unknown_outcomes: u64,
     outbox_failed: u64,
+    /// Targets that are not called, or that work is parked for.
+    targets: Option<Vec<shape::Object>>,
 }
 
 async fn metrics(

@@ -155,7 +155,7 @@ async fn check(Language(lang): Language, Body(body): Body<Written>) -> Result<Js
 }
 
 fn checked(text: &str, format: Format, lang: Lang) -> ConfigChecked {
-    match Config::parse(text, format, "config") {
+    match Config::parse_placed(text, format, "config") {
         Ok(config) => {
             let problems = recovery_problems(&config, lang);
             ConfigChecked {
@@ -379,12 +379,12 @@ async fn classify(
         return Err(problem.with("most", most).at("items"));
     }
     let classifier = server.engine().classifier();
-    let classified = body.items.iter().map(|known| {
+    let found = body.items.iter().map(|known| {
         let mut report = known.text.as_deref().map(Report::text).unwrap_or_default();
         report.http_status = known.http_status;
         report.exit_code = known.exit_code;
         report.code = known.code.as_deref().map(Into::into);
         Classification::from(&classifier.classify(&report))
     });
-    Ok(Json(Classified { items: classified.collect() }))
+    Ok(Json(Classified { items: found.collect() }))
 }

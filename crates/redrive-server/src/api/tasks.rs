@@ -10,11 +10,12 @@ use http::StatusCode;
 use redrive::engine::{TASK_QUEUE, TaskRequest, check_plan, latest_iteration};
 use redrive_policy::Format;
 use redrive_policy::plan::{Plan, Work};
-use redrive_store::{Origin, TaskId, TaskState};
+use redrive_store::{NewJob, Origin, TaskId, TaskState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::jobs::check_origin;
 use crate::Server;
 use crate::act::act;
 use crate::body::{Body, MayBody};
@@ -165,6 +166,7 @@ async fn begin(
         return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue).at("plan.queue"));
     }
     refuse_commands(&plan)?;
+    check_calls(&server, &plan)?;
     check_plan(&plan).map_err(|(number, error)| {
         let problem = Problem::new(Code::Invalid, "tasks.unfit").with("subtask", plan.name_of(number));
         problem.with("why", error).at(format!("plan.subtasks[{number}]"))
@@ -188,6 +190,22 @@ fn refuse_commands(plan: &Plan) -> Result<(), Problem> {
                 Problem::new(Code::Forbidden, "tasks.command").with("subtask", plan.name_of(number));
             return Err(problem.at(format!("plan.subtasks[{number}]")));
         }
+    }
+    Ok(())
+}
+
+/// What its subtasks do must be what any job from outside may do.
+fn check_calls(server: &Server, plan: &Plan) -> Result<(), Problem> {
+    for (number, subtask) in plan.subtasks.iter().enumerate() {
+        let job = match &subtask.work {
+            Work::Http(call) => NewJob::new("http", call.to_string()),
+            Work::Handler { kind, payload } => NewJob::new(kind.clone(), payload.to_string()),
+            Work::Command(_) => continue,
+        };
+        check_origin(server, &job).map_err(|problem| {
+            let place = problem.field().map_or_else(String::new, |field| format!(".{field}"));
+            problem.at(format!("plan.subtasks[{number}]{place}"))
+        })?;
     }
     Ok(())
 }

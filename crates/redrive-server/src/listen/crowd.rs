@@ -41,8 +41,7 @@ impl Crowd {
     }
 
     /// How many there are.
-    #[cfg(test)]
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).total
     }
 }

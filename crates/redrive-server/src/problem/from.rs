@@ -1,6 +1,6 @@
 //! Our own trouble as problems: every kind has its code, and what only the operator may know goes into the log.
 
-use redrive::engine::EngineError;
+use redrive::engine::{AlertProblem, EngineError, ScheduleProblem};
 use redrive_policy::{Lang, nearest};
 use redrive_store::filter::{FilterError, FilterProblem, ValueKind};
 use redrive_store::{Refusal, StoreError, Trouble};
@@ -96,8 +96,69 @@ impl From<EngineError> for Problem {
                 tracing::debug!(subtask, why, "a call that cannot be made");
                 Problem::new(Code::Invalid, "task.call").with("subtask", subtask)
             }
+            EngineError::Schedule(problem) => problem.into(),
+            EngineError::Alert(problem) => problem.into(),
             error => {
                 tracing::error!(%error, "the engine cannot do what was asked");
+                Problem::of(Code::Internal)
+            }
+        }
+    }
+}
+
+impl From<ScheduleProblem> for Problem {
+    fn from(problem: ScheduleProblem) -> Problem {
+        match problem {
+            ScheduleProblem::Cron(bad) => {
+                let field = bad.field.map_or("-", |field| field.name());
+                let what = Problem::new(Code::Invalid, "schedules.cron").with("at", bad.at.start + 1);
+                what.with("part", field).at("cron")
+            }
+            ScheduleProblem::Zone { name, alike } => {
+                let what = Problem::new(Code::Invalid, "schedules.zone").with("name", name);
+                what.with("alike", if alike.is_empty() { "-".to_owned() } else { alike.join(", ") }).at("tz")
+            }
+            ScheduleProblem::Name(_) => Problem::new(Code::Invalid, "schedules.name").at("name"),
+            ScheduleProblem::Taken(name) => {
+                Problem::new(Code::Conflict, "schedules.taken").with("name", name).at("name")
+            }
+            ScheduleProblem::TooMany(most) => {
+                Problem::new(Code::Conflict, "schedules.too_many").with("most", most)
+            }
+            ScheduleProblem::TooLong { bytes, most } => Problem::new(Code::TooLarge, "refused.large")
+                .with("bytes", bytes)
+                .with("most", most)
+                .at("job"),
+            ScheduleProblem::Unknown(name) => {
+                Problem::new(Code::NotFound, "schedules.unknown").with("name", name)
+            }
+            ScheduleProblem::Contended(_) => Problem::of(Code::Conflict),
+            problem => {
+                tracing::error!(%problem, "a schedule cannot be had");
+                Problem::of(Code::Internal)
+            }
+        }
+    }
+}
+
+impl From<AlertProblem> for Problem {
+    fn from(problem: AlertProblem) -> Problem {
+        match problem {
+            AlertProblem::NoReceivers => Problem::new(Code::Conflict, "alerts.nobody"),
+            AlertProblem::NoReceiver { name, known } => {
+                let what = Problem::new(Code::NotFound, "alerts.no_receiver").with("name", name);
+                what.with("names", known.join(", ")).at("receiver")
+            }
+            AlertProblem::NotSilenceable { name, known } => {
+                let what = Problem::new(Code::NotFound, "alerts.not_silenceable").with("name", name);
+                what.with("names", known.join(", ")).at("of")
+            }
+            AlertProblem::NoSilence(id) => Problem::new(Code::NotFound, "alerts.no_silence").with("id", id),
+            AlertProblem::TooManySilences(most) => {
+                Problem::new(Code::Conflict, "alerts.too_many").with("most", most)
+            }
+            problem => {
+                tracing::error!(%problem, "alerts cannot be had");
                 Problem::of(Code::Internal)
             }
         }

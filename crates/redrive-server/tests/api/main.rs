@@ -10,3 +10,4 @@ mod jobs;
 mod keys;
 mod openapi;
 mod queues;
+mod schedules;

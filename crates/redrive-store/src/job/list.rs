@@ -60,6 +60,8 @@ pub struct JobQuery {
     pub after: Option<JobId>,
     /// At most so many.
     pub limit: u32,
+    /// At most so many are looked at; absent, or more: [`JOBS_LOOKED_AT`].
+    pub look_at: Option<u32>,
 }
 
 /// A living job without what its handler gets.
@@ -85,6 +87,8 @@ pub struct JobHead {
     pub caller_id: Option<String>,
     /// Its unique key.
     pub unique_key: Option<String>,
+    /// What its work goes to, where whoever enqueued it said so.
+    pub target: Option<String>,
     /// Where it came from.
     pub origin: Origin,
     /// Attempts so far.
@@ -128,6 +132,11 @@ impl JobQuery {
         (self.limit as usize).clamp(1, MAX_BATCH)
     }
 
+    /// How many are looked at.
+    pub(crate) fn look_at(&self) -> u32 {
+        self.look_at.unwrap_or(JOBS_LOOKED_AT).clamp(1, JOBS_LOOKED_AT)
+    }
+
     /// Whether a job of this lane may be wanted.
     pub(crate) fn wants_lane(&self, queue: &str, kind: &str) -> bool {
         self.queue.as_deref().is_none_or(|wanted| wanted == queue)
@@ -142,7 +151,7 @@ impl JobQuery {
 
     /// The page that these jobs are, of the numbers that were to be looked at.
     pub(crate) fn page(&self, jobs: Vec<JobHead>, candidates: &[Candidate]) -> JobPage {
-        let whole = candidates.len() >= JOBS_LOOKED_AT as usize;
+        let whole = candidates.len() >= self.look_at() as usize;
         let last = candidates.last().map(|(id, _)| JobId(*id));
         let next = match jobs.last() {
             // What is behind the last one was not looked at.
@@ -173,6 +182,7 @@ pub(crate) struct StoredHead {
     pub(crate) begun_at: Option<i64>,
     pub(crate) cancel_requested: bool,
     pub(crate) is_dead: bool,
+    pub(crate) target: Option<String>,
 }
 
 impl StoredHead {
@@ -195,6 +205,7 @@ impl StoredHead {
             policy: self.policy,
             caller_id: self.caller_id,
             unique_key: self.unique_key,
+            target: self.target,
             origin: if self.origin == 0 { Origin::Local } else { Origin::Api },
             attempts: count(self.attempts),
             retries: count(self.retries),

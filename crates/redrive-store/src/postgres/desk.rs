@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::LocalSet;
 
+use super::enqueue;
 use super::fault::Fault;
 use super::group::{Committed, Group};
 use super::key_look::LookCall;
@@ -20,10 +21,10 @@ use super::line::{args, column};
 use super::memory::{EVENT_TYPES, Memory, Need, learn, learn_lanes};
 use super::migrate;
 use super::open::Address;
-use super::operation::{LeaseCall, Op};
+use super::operation::Op;
+use super::parked::{Counted, Parked};
 use super::patience::Patience;
 use super::pool::Pool;
-use super::take;
 use super::texts::{Texts, sql};
 use super::timeline::Last;
 use super::tx::Clock;
@@ -69,6 +70,8 @@ pub(super) struct Handle {
     waiting: Arc<AtomicUsize>,
     workers: Workers,
     answers: Arc<AtomicBool>,
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub(super) counted: Arc<Counted>,
 }
 
 /// The workers of this process.
@@ -82,10 +85,12 @@ impl Handle {
         let waiting = Arc::new(AtomicUsize::new(0));
         let workers = Workers::default();
         let answers = Arc::new(AtomicBool::new(true));
+        let counted = Arc::new(Counted::default());
         let shared = Shared {
             waiting: Arc::clone(&waiting),
             workers: Arc::clone(&workers),
             answers: Arc::clone(&answers),
+            counted: Arc::clone(&counted),
         };
         let no_thread = |error: std::io::Error| StoreError::from(Trouble::Database(error.to_string()));
         std::thread::Builder::new()
@@ -101,7 +106,7 @@ impl Handle {
             })
             .map_err(no_thread)?;
         let store_id = told.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))?;
-        Ok((Handle { sender, waiting, workers, answers }, store_id))
+        Ok((Handle { sender, waiting, workers, answers, counted }, store_id))
     }
 
     fn workers(&self) -> std::sync::MutexGuard<'_, HashSet<WorkerId>> {
@@ -181,6 +186,7 @@ struct Shared {
     waiting: Arc<AtomicUsize>,
     workers: Workers,
     answers: Arc<AtomicBool>,
+    counted: Arc<Counted>,
 }
 
 /// What everybody on the thread shares.
@@ -198,9 +204,11 @@ pub(super) struct Room {
     pub(super) store_id: i64,
     hot: RefCell<VecDeque<Op>>,
     looks: RefCell<VecDeque<LookCall>>,
-    pub(super) parked: RefCell<Vec<LeaseCall>>,
+    pub(super) parked: RefCell<Parked>,
     /// Lanes in which nothing was due when we looked, and of which nothing was heard since.
     idle: RefCell<HashSet<i64>>,
+    /// How often something was heard of that may be due.
+    heard: Cell<u64>,
     /// When somebody was answered last, and how many.
     answered: Cell<(Option<Instant>, usize)>,
     pub(super) next_due: Cell<Option<Instant>>,
@@ -219,6 +227,7 @@ pub(super) struct Room {
     closing: Cell<bool>,
     waiting: Arc<AtomicUsize>,
     workers: Workers,
+    pub(super) counted: Arc<Counted>,
     itself: std::rc::Weak<Room>,
 }
 
@@ -324,6 +333,7 @@ async fn open(opening: Opening, shared: Shared) -> Result<Room, StoreError> {
         looks: RefCell::default(),
         parked: RefCell::default(),
         idle: RefCell::default(),
+        heard: Cell::new(0),
         next_due: Cell::new(None),
         answered: Cell::new((None, 0)),
         wake_writer: Notify::new(),
@@ -338,6 +348,7 @@ async fn open(opening: Opening, shared: Shared) -> Result<Room, StoreError> {
         closing: Cell::new(false),
         waiting: shared.waiting,
         workers: shared.workers,
+        counted: shared.counted,
         itself: std::rc::Weak::new(),
     })
 }
@@ -385,6 +396,7 @@ impl Room {
     /// Something may be due that was not, anywhere.
     pub(super) fn look_again(&self) {
         self.idle.borrow_mut().clear();
+        self.heard.set(self.heard.get().wrapping_add(1));
         self.wake_writer.notify_one();
     }
 
@@ -446,44 +458,40 @@ impl Room {
                 self.wake_writer.notify_one();
             }
         }
-        group.leases.retain(|call| !call.abandoned());
-        // Those that wait ride along when there may be something for them.
-        let (memory, idle) = (self.memory.borrow(), self.idle.borrow());
-        let is_idle = |call: &LeaseCall| take::places(&memory, call).iter().all(|place| idle.contains(place));
-        let mut parked = self.parked.borrow_mut();
-        let new_work = !group.enqueues.is_empty();
-        let mut staying = Vec::new();
-        for call in parked.drain(..) {
-            if !call.abandoned() && !new_work && is_idle(&call) {
-                staying.push(call);
-            } else if !call.abandoned() {
-                group.leases.push(call);
-            }
-        }
-        *parked = staying;
+        let mut arrived = std::mem::take(&mut group.leases);
+        arrived.retain(|call| !call.abandoned());
         // Whoever does not wait does not hear of new lanes either.
-        if group.leases.iter().any(|call| call.request.wait.is_zero()) {
+        if arrived.iter().any(|call| call.request.wait.is_zero()) {
             self.lanes_are_stale.set(true);
         }
-        for call in &mut group.leases {
+        let (memory, idle, mut parked) = (self.memory.borrow(), self.idle.borrow(), self.parked.borrow_mut());
+        for call in &mut arrived {
             // The store is looked into for whoever does not wait, and where something may be due.
-            call.looked = call.request.wait.is_zero() || !is_idle(call);
+            call.looked =
+                call.request.wait.is_zero() || !parked.waits_like_others(&call.request, &memory, &idle);
         }
+        // Those that wait ride along when there may be something for them, and come first.
+        group.heard = self.heard.get();
+        (group.leases, group.looking) = parked.awake(enqueue::jobs(&group.enqueues), &memory, &idle);
+        self.counted.rides.fetch_add(group.leases.len() as u64, Ordering::Relaxed);
         // Whoever neither looks nor may get new work waits.
-        if !new_work {
-            let (going, waiting): (Vec<_>, Vec<_>) =
-                std::mem::take(&mut group.leases).into_iter().partition(|call| call.looked);
-            group.leases = going;
-            if !waiting.is_empty() {
-                parked.extend(waiting.into_iter().map(LeaseCall::waits));
-                self.wake_watch.notify_one();
+        let new_work = !group.enqueues.is_empty();
+        let (going, waiting): (Vec<_>, Vec<_>) =
+            arrived.into_iter().partition(|call| new_work || call.looked);
+        group.leases.extend(going);
+        if !waiting.is_empty() {
+            for call in waiting {
+                parked.push(call.waits());
             }
+            self.wake_watch.notify_one();
         }
+        self.counted.groups.fetch_add(u64::from(group.len() > 0), Ordering::Relaxed);
         (group.len() > 0).then_some(group)
     }
 
     /// Does a group, however often it takes, and answers it.
     async fn serve_group(&self, mut group: Group) {
+        let looking = std::mem::take(&mut group.looking);
         match self.insist(&mut group).await {
             Ok(committed) => self.settle_down(group, &committed),
             Err(error) if group.len() > 1 && !error.may_pass() => {
@@ -499,6 +507,7 @@ impl Room {
             }
             Err(error) => self.refuse(group, &error),
         }
+        self.parked.borrow_mut().looked(&looking);
     }
 
     fn refuse(&self, group: Group, error: &StoreError) {
@@ -512,7 +521,10 @@ impl Room {
     /// Answers a group that was committed; those who got no work wait on.
     fn settle_down(&self, group: Group, committed: &Committed) {
         self.to_fold.set(true);
-        self.idle.borrow_mut().extend(&committed.idle);
+        // What was heard of since then may be due where this group saw nothing.
+        if group.heard == self.heard.get() {
+            self.idle.borrow_mut().extend(&committed.idle);
+        }
         if let Some(soonest) = committed.soonest {
             self.news.set(true);
             self.wake_herald.notify_one();
@@ -546,15 +558,13 @@ impl Room {
 
     /// Those whose time is over get what there is: nothing.
     pub(super) fn dismiss_the_impatient(&self) {
-        let now = Instant::now();
-        let parked = std::mem::take(&mut *self.parked.borrow_mut());
-        for call in parked {
-            if call.abandoned() || call.until <= now || self.closing.get() {
-                // Nothing was leased, so nothing comes back.
-                call.answer(Ok(()));
-            } else {
-                self.parked.borrow_mut().push(call);
-            }
+        let mut parked = self.parked.borrow_mut();
+        let over = if self.closing.get() { parked.drain() } else { parked.walk(Instant::now()) };
+        self.counted.parked.store(parked.len(), Ordering::Relaxed);
+        drop(parked);
+        for call in over {
+            // Nothing was leased, so nothing comes back.
+            call.answer(Ok(()));
         }
     }
 

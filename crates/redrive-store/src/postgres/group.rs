@@ -10,6 +10,7 @@ use super::key_take::{self, TakeCall, WordCall};
 use super::line::Line;
 use super::memory::{self, learn_lanes};
 use super::operation::{BeginCall, EnqueueCall, LeaseCall, Op, RenewCall, SettleCall};
+use super::parked::Interest;
 use super::settle;
 use super::take::{self, Taken};
 use super::tx::{Isolation, Tx};
@@ -25,6 +26,10 @@ pub(super) struct Group {
     pub(super) settles: Vec<SettleCall>,
     pub(super) takes: Vec<TakeCall>,
     pub(super) words: Vec<WordCall>,
+    /// Those who wait for whom the store is looked into.
+    pub(super) looking: Vec<Interest>,
+    /// What had been heard by then.
+    pub(super) heard: u64,
 }
 
 /// What the desk has to know about a group that was committed.

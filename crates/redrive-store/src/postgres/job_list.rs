@@ -9,7 +9,7 @@ use super::line::{Line, args, column};
 use super::memory::{Lane, Memory, learn_lanes};
 use super::texts::sql;
 use super::verb::Question;
-use crate::job::list::{Candidate, JOBS_LOOKED_AT, JobPage, JobQuery, JobStateName, StoredHead};
+use crate::job::list::{Candidate, JobPage, JobQuery, JobStateName, StoredHead};
 use crate::seal::Seals;
 
 /// How many jobs are read at once.
@@ -42,7 +42,7 @@ impl Question for ListJobs {
                 break;
             }
             for row in line.all(sql!("job_head"), args![ids, self.now]).await? {
-                let lane_id: i64 = column(&row, 18)?;
+                let lane_id: i64 = column(&row, 19)?;
                 let (stored, memory) = (read(&row)?, memory.borrow());
                 let Lane { queue, kind, .. } = memory.lane_of(lane_id).ok_or_else(|| {
                     Fault::corrupt(format_args!("a job belongs to lane {lane_id}, which does not exist"))
@@ -58,7 +58,7 @@ impl Question for ListJobs {
 
 /// The jobs that are looked at, by the shortest way.
 async fn candidates(line: &Line, query: &JobQuery) -> Result<Vec<Candidate>, Fault> {
-    let (below, most) = (query.below(), i64::from(JOBS_LOOKED_AT));
+    let (below, most) = (query.below(), i64::from(query.look_at()));
     let rows = match (&query.caller_id, query.state) {
         // No text of ours has a NUL in it.
         (Some(caller_id), _) if caller_id.contains('\0') => Vec::new(),
@@ -94,5 +94,6 @@ fn read(row: &Row) -> Result<StoredHead, Fault> {
         begun_at: column(row, 15)?,
         cancel_requested: column(row, 16)?,
         is_dead: column(row, 17)?,
+        target: column(row, 18)?,
     })
 }

@@ -74,6 +74,11 @@ impl Memory {
         self.by_id.get(self.lanes.get(queue)?.get(kind)?)
     }
 
+    /// How many lanes are known.
+    pub(super) fn lanes_known(&self) -> usize {
+        self.by_id.len()
+    }
+
     pub(super) fn lane_of(&self, id: i64) -> Option<&Lane> {
         self.by_id.get(&id)
     }

@@ -74,6 +74,8 @@ pub(super) struct LeaseCall {
     pub(super) looked: bool,
     /// Whether it has waited.
     pub(super) waited: bool,
+    /// Its place among those who wait, once it has one.
+    pub(super) number: Option<u64>,
     reply: Reply<Vec<LeasedJob>>,
 }
 
@@ -91,6 +93,7 @@ impl LeaseCall {
                 leased: Vec::new(),
                 looked: false,
                 waited: false,
+                number: None,
                 reply,
             },
             answer,

@@ -2,13 +2,14 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::desk::Room;
 use super::fault::Fault;
 use super::line::{Line, args, column};
 use super::memory::learn_lanes;
-use super::take;
+use super::operation::LeaseCall;
 use super::texts::sql;
 use super::tx::Clock;
 use crate::time::Timestamp;
@@ -32,7 +33,7 @@ pub(super) async fn watch(room: Rc<Room>) {
     while !room.is_closing() {
         room.dismiss_the_impatient();
         let now = Instant::now();
-        let Some(first_over) = room.parked.borrow().iter().map(|call| call.until).min() else {
+        let Some(next_walk) = room.parked.borrow().next_walk() else {
             room.wake_watch.notified().await;
             continue;
         };
@@ -51,7 +52,7 @@ pub(super) async fn watch(room: Rc<Room>) {
             let pause = if hears.get() { LOOK_WHEN_HEARING } else { LOOK_WHEN_DEAF };
             next_look = Instant::now() + pause;
         }
-        let until = [Some(next_look), room.next_due.get(), Some(first_over)].into_iter().flatten().min();
+        let until = [Some(next_look), room.next_due.get(), Some(next_walk)].into_iter().flatten().min();
         let nap = tokio::time::sleep_until(until.unwrap_or(next_look).into());
         tokio::select! {
             () = nap => {}
@@ -101,14 +102,9 @@ async fn look(room: &Room) -> Result<(), Fault> {
 }
 
 async fn look_with(room: &Room, line: &Line) -> Result<(), Fault> {
+    room.counted.looks.fetch_add(1, Ordering::Relaxed);
     learn_lanes(line, &room.memory).await?;
-    let (mut places, callers_now): (Vec<i64>, Option<Timestamp>) = {
-        let (parked, memory) = (room.parked.borrow(), room.memory.borrow());
-        let places = parked.iter().flat_map(|call| take::places(&memory, call)).collect();
-        (places, parked.iter().map(super::operation::LeaseCall::callers_now).max())
-    };
-    places.sort_unstable();
-    places.dedup();
+    let places = room.parked.borrow_mut().places(&room.memory.borrow());
     let Some(row) = line.first(sql!("ready_next"), args![places]).await? else { return Ok(()) };
     let (next, database_now): (Option<i64>, i64) = (column(&row, 0)?, column(&row, 1)?);
     let workers = line.first(sql!("worker_count"), args![None::<i64>]).await?;
@@ -117,7 +113,7 @@ async fn look_with(room: &Room, line: &Line) -> Result<(), Fault> {
     let Some(next) = next else { return Ok(()) };
     let now = match room.clock {
         Clock::Database => Timestamp::from_millis(database_now),
-        Clock::Caller => callers_now.unwrap_or_default(),
+        Clock::Caller => room.parked.borrow().all().map(LeaseCall::callers_now).max().unwrap_or_default(),
     };
     let next = Timestamp::from_millis(next);
     if next <= now {

@@ -5,7 +5,7 @@ use rusqlite::params;
 use super::batch::Batch;
 use super::sql;
 use crate::error::StoreError;
-use crate::job::list::{Candidate, JOBS_LOOKED_AT, JobPage, JobQuery, JobStateName, StoredHead};
+use crate::job::list::{Candidate, JobPage, JobQuery, JobStateName, StoredHead};
 use crate::time::Timestamp;
 
 pub(super) fn list(
@@ -44,6 +44,7 @@ pub(super) fn list(
                 begun_at: row.get(15)?,
                 cancel_requested: row.get(16)?,
                 is_dead: row.get(17)?,
+                target: row.get(18)?,
             })
         })?;
         jobs.extend(stored.map(|stored| stored.into_head(&queue, &kind)).filter(|head| query.wants(head)));
@@ -53,9 +54,9 @@ pub(super) fn list(
 
 /// The jobs that are looked at, by the shortest way.
 fn candidates(batch: &Batch<'_, '_>, query: &JobQuery) -> Result<Vec<Candidate>, StoreError> {
-    let below = query.below();
+    let (below, look_at) = (query.below(), query.look_at());
     if let Some(caller_id) = &query.caller_id {
-        let values = params![below, JOBS_LOOKED_AT, caller_id];
+        let values = params![below, look_at, caller_id];
         return batch.all(sql!("job_ids_of_caller"), values, |row| Ok((row.get(0)?, row.get(1)?)));
     }
     let text = match query.state {
@@ -63,5 +64,5 @@ fn candidates(batch: &Batch<'_, '_>, query: &JobQuery) -> Result<Vec<Candidate>,
         Some(JobStateName::Dead) => sql!("letter_ids"),
         Some(JobStateName::Ready | JobStateName::Scheduled) | None => sql!("job_ids"),
     };
-    batch.all(text, params![below, JOBS_LOOKED_AT], |row| Ok((row.get(0)?, row.get(1)?)))
+    batch.all(text, params![below, look_at], |row| Ok((row.get(0)?, row.get(1)?)))
 }

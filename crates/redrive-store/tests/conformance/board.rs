@@ -238,7 +238,7 @@ pub(crate) async fn jobs_and_events_come_with_it(given: &Given) {
 
 /// R-D2: whoever waits for work is woken by a job that comes with a notice, as by any other; elsewhere, too.
 pub(crate) async fn its_jobs_wake_who_waits(given: &Given) {
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Duration = Duration::from_mins(1);
     let worker = Hand(&*given.store).worker().await;
     let another = given.another().await;
     for (round, store) in [&given.store, &another].into_iter().enumerate() {

@@ -29,6 +29,7 @@ pub(crate) async fn a_job_is_read_back_as_it_was_given(given: &Given) {
         held_for: None,
         inline: false,
         parent: None,
+        target: Some("far".to_owned()),
     };
     let id = hand.add(new.clone()).await;
     let record = hand.record(id).await;
@@ -38,8 +39,8 @@ pub(crate) async fn a_job_is_read_back_as_it_was_given(given: &Given) {
         (&new.queue, &new.kind, &new.payload, -100, &new.source)
     );
     assert_eq!(
-        (read.policy, read.overrides, read.caller_id, read.idempotency_key, read.unique_key),
-        (new.policy, new.overrides, new.caller_id, new.idempotency_key, new.unique_key)
+        (read.policy, read.overrides, read.caller_id, read.idempotency_key, read.unique_key, read.target),
+        (new.policy, new.overrides, new.caller_id, new.idempotency_key, new.unique_key, new.target)
     );
     assert_eq!(
         (read.timeout, read.deadline_at, read.origin, read.inline, read.enqueued_at),

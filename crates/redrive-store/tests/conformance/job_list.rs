@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use redrive_policy::Cause;
-use redrive_store::{
-    JOBS_LOOKED_AT, JobHead, JobId, JobPage, JobQuery, JobState, JobStateName, NewJob, Origin,
-};
+use redrive_store::{JobHead, JobId, JobPage, JobQuery, JobState, JobStateName, NewJob, Origin};
 
 use crate::back_end::Given;
 use crate::given::{Hand, at, job, retry, success};
@@ -34,6 +32,7 @@ async fn filled(given: &Given) -> Vec<JobId> {
         unique_key: Some("once".to_owned()),
         caller_id: Some("order-1".to_owned()),
         policy: Some("patient".to_owned()),
+        target: Some("far".to_owned()),
         origin: Origin::Api,
         ..job("b")
     };
@@ -73,6 +72,7 @@ pub(crate) async fn a_job_is_listed_as_it_stands(given: &Given) {
             policy: job.policy,
             caller_id: job.caller_id,
             unique_key: job.unique_key,
+            target: job.target,
             origin: job.origin,
             attempts: record.attempts,
             retries: record.retries,
@@ -171,11 +171,8 @@ pub(crate) async fn pages_follow_each_other(given: &Given) {
 pub(crate) async fn a_look_is_bounded(given: &Given) {
     let hand = Hand(&*given.store);
     let first = hand.add(job("needle")).await;
-    let many = JOBS_LOOKED_AT as usize + 2;
-    for some in vec![job("hay"); many].chunks(6_000) {
-        given.store.enqueue(at(0), some.to_vec()).await.unwrap();
-    }
-    let needle = JobQuery { kind: Some("needle".to_owned()), ..query() };
+    given.store.enqueue(at(0), vec![job("hay"); 52]).await.unwrap();
+    let needle = JobQuery { kind: Some("needle".to_owned()), look_at: Some(50), ..query() };
     let page = list(given, needle.clone()).await;
     assert!(page.jobs.is_empty(), "it is further than one look");
     let next = page.next.expect("there is more to look at");

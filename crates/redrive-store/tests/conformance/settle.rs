@@ -162,7 +162,14 @@ pub(crate) async fn parked_work_is_uncounted_and_keeps_its_hint(given: &Given) {
     let id = hand.add(job("a")).await;
     let worker = hand.worker().await;
     let first = hand.take(at(0), worker, &["a"]).await;
-    hand.done(at(0), first.token, retry_after(Cause::Network, at(0), Some("be kind"))).await;
+    let again = Ending::Retry {
+        run_at: at(0),
+        delay: SECOND,
+        held_for: None,
+        hint: Some("be kind".to_owned()),
+        failure: failure(Cause::Network, "it failed"),
+    };
+    hand.done(at(0), first.token, again).await;
     for round in 1..=3 {
         let now = round * 10_000;
         let leased = hand.take(at(now), worker, &["a"]).await;

@@ -122,6 +122,7 @@ async fn a_store_of_the_second_schema_comes_through() {
         &format!(
             "DROP TABLE {schema}.task, {schema}.task_plan, {schema}.subtask, {schema}.escalation_ack; \
              DROP TABLE {schema}.idempotency_keys, {schema}.outbox, {schema}.outbox_lane, {schema}.saved_key, {schema}.notice; \
+             ALTER TABLE {schema}.job DROP COLUMN target; \
              DELETE FROM {schema}.migration WHERE number >= 3"
         ),
     );

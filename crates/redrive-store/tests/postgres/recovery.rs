@@ -48,6 +48,7 @@ fn take_back(url: &str, schema: &str) {
              UPDATE lease SET flags = flags & 7; \
              DROP TABLE task, task_plan, subtask, escalation_ack; \
              DROP TABLE idempotency_keys, outbox, outbox_lane, saved_key, notice; \
+             ALTER TABLE job DROP COLUMN target; \
              DELETE FROM migration WHERE number >= 2"
         ),
     );

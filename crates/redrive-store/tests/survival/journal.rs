@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use redrive_store::{
-    Events, Housekeeping, JobId, JobState, Jobs, LeaseToken, Leases, Settled, Settlement, Sqlite, StoreError,
+    Board, EventFilter, Events, Housekeeping, JobId, JobState, Jobs, LeaseToken, Leases, Settled, Settlement,
+    Sqlite, StoreError,
 };
 
 use crate::given::{Hand, at, success};
@@ -40,6 +41,10 @@ impl Journal {
         self.line(&format!("redriven {}", id.0));
     }
 
+    pub(crate) fn ticked(&self, ticks: i64) {
+        self.line(&format!("ticked {ticks}"));
+    }
+
     pub(crate) fn event(&self, id: &str) {
         self.line(&format!("event {id}"));
     }
@@ -61,6 +66,7 @@ pub(crate) struct Acknowledged {
     pub(crate) settled: Vec<(LeaseToken, String)>,
     pub(crate) redriven: BTreeMap<JobId, usize>,
     pub(crate) events: Vec<String>,
+    pub(crate) ticks: i64,
     pub(crate) finished: bool,
     pub(crate) lines: usize,
 }
@@ -82,6 +88,7 @@ impl Acknowledged {
                 }
                 "redriven" => *all.redriven.entry(JobId(number(1))).or_default() += 1,
                 "event" => all.events.push(words[1].to_owned()),
+                "ticked" => all.ticks = all.ticks.max(number(1)),
                 "refused" => {}
                 "finished" => all.finished = true,
                 other => panic!("the journal says {other}"),
@@ -102,6 +109,14 @@ impl Acknowledged {
             if store.event(id.clone()).await.unwrap().is_none() {
                 missing.push(format!("event {id} was appended"));
             }
+        }
+        let found = store.notice("schedule".to_owned(), "ticks".to_owned()).await.unwrap();
+        let ticks = found.map_or(0, |found| found.value.parse::<i64>().unwrap());
+        let filter = EventFilter { types: vec!["ticked".to_owned()], ..EventFilter::default() };
+        let told = store.events(filter, 100_000).await.unwrap().len();
+        // What was not acknowledged may be there, but then all of it.
+        if ticks < self.ticks || i64::try_from(told).unwrap() != ticks {
+            missing.push(format!("{} ticks were acknowledged, {ticks} counted, {told} told", self.ticks));
         }
         for (token, how) in &self.settled {
             let Some(record) = store.job(token.job).await.unwrap() else {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use redrive_policy::Cause;
 use redrive_store::{
-    DeadLetters, Ending, Events, Housekeeping, JobId, Jobs, LeaseRequest, LeasedJob, Leases, LetterFilter,
-    NewEvent, NewJob, Redriven, Settled, Settlement, Sqlite, Timestamp, Workers,
+    Board, DeadLetters, Ending, Events, Housekeeping, JobId, Jobs, LeaseRequest, LeasedJob, Leases,
+    LetterFilter, NewEvent, NewJob, NoticeChange, Posted, Redriven, Settled, Settlement, Sqlite, Timestamp,
+    Workers,
 };
 use tokio::task::JoinSet;
 
@@ -109,7 +110,23 @@ impl Script {
         callers.join_all().await;
     }
 
+    /// A tick: the notice that counts it, its job and its event come together.
+    async fn tick(store: &Sqlite, journal: &Journal, now: Timestamp) {
+        let (space, name) = ("schedule".to_owned(), "ticks".to_owned());
+        let found = store.notice(space.clone(), name.clone()).await.unwrap();
+        let ticks = found.as_ref().map_or(0, |found| found.value.parse::<i64>().unwrap()) + 1;
+        let seen = found.map(|found| found.version);
+        let change = NoticeChange { space, name, seen, value: Some(ticks.to_string()), due_at: Some(now) };
+        let event = NewEvent { event_type: "ticked".into(), source: "script".into(), ..NewEvent::default() };
+        let posted =
+            store.post(now, vec![change], vec![NewJob::new("a", "tick")], vec![event]).await.unwrap();
+        let Posted::Done { jobs, .. } = posted else { panic!("nobody else ticks") };
+        journal.enqueued(jobs[0].id);
+        journal.ticked(ticks);
+    }
+
     async fn look_after(self, store: &Sqlite, journal: &Journal, now: Timestamp, round: i64) {
+        Script::tick(store, journal, now).await;
         let letters = store.letters(LetterFilter::default(), 2).await.unwrap();
         let ids: Vec<JobId> = letters.iter().map(|letter| letter.id).collect();
         let told = store.redrive(now, ids.clone(), "redriven").await.unwrap();

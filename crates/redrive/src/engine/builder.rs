@@ -204,6 +204,10 @@ impl EngineBuilder {
         let of_config = config.map(|config| config.auto_redrive.as_slice()).unwrap_or_default();
         let recovery_rules =
             of_config.iter().chain(&self.auto_redrive).map(Rule::new).collect::<Result<_, _>>()?;
+        #[cfg(feature = "alerts")]
+        let alerts = config.map(|config| config.alerts.clone()).unwrap_or_default();
+        #[cfg(feature = "alerts")]
+        super::alert::check_receivers(&alerts, config.map_or(&[], |config| &config.server.listen))?;
         let escalate = config.map_or_else(EscalateSettings::default, |config| config.escalate);
         Ok(Engine(Arc::new(Shared {
             clock_watch: Mutex::new(ClockWatch::new(&*self.clock)),
@@ -225,6 +229,8 @@ impl EngineBuilder {
             recovery_rules,
             longest_lease_ms: AtomicU64::new(0),
             desk: tokio::sync::Mutex::new(None),
+            #[cfg(feature = "alerts")]
+            alerts: super::alert::Alerts::new(alerts),
             #[cfg(feature = "schedules")]
             schedules: super::schedule::ScheduleWatch::default(),
             #[cfg(feature = "tasks")]

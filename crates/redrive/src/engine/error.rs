@@ -76,6 +76,10 @@ pub enum EngineError {
         #[source]
         why: RuleProblem,
     },
+    /// Alerts that cannot be had.
+    #[cfg(feature = "alerts")]
+    #[error(transparent)]
+    Alert(#[from] super::AlertProblem),
     /// A token that cannot be made.
     #[cfg(feature = "tokens")]
     #[error(transparent)]

@@ -49,6 +49,8 @@ pub struct Maintained {
     pub items_forgotten: u64,
     /// Redrives that a rule of automatic recovery began.
     pub recoveries_begun: u64,
+    /// Messages of alerts.
+    pub alerts_told: u64,
     /// Jobs that schedules enqueued.
     pub scheduled: u64,
     /// How far the wall clock was found to have jumped, in milliseconds.
@@ -163,6 +165,10 @@ impl Engine {
         #[cfg(feature = "schedules")]
         if calm {
             maintained.scheduled = self.fire_schedules().await?;
+        }
+        #[cfg(feature = "alerts")]
+        if calm {
+            maintained.alerts_told = self.look_at_alerts().await?;
         }
         if chores.recovers {
             recover::recover(self, worker, &mut maintained).await?;

@@ -7,6 +7,7 @@ mod exposition;
 mod keys;
 mod prometheus;
 mod spread;
+mod targets;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use redrive_store::{Group, GroupQuery, LetterFilter, Metric, MetricCount, Metric
 use serde::Serialize;
 
 use super::{Engine, EngineError};
+pub use exposition::{Exposition, Kind, Labels, Number, TextForm};
 pub use keys::KeyUse;
 pub use spread::Spread;
 

@@ -224,17 +224,8 @@ impl Engine {
     /// # }).unwrap();
     /// ```
     pub async fn add_schedule(&self, new: NewSchedule) -> Result<Schedule, EngineError> {
-        let NewSchedule { name, cron, zone, missed, job, replace } = new;
-        let cron = Cron::parse(&cron).map_err(ScheduleProblem::Cron)?;
-        let time_zone = named_zone(&zone)?;
-        if let Some(name) = &name {
-            check_name(name)?;
-        }
-        self.policies().named(job.policy.as_deref())?;
-        if let Some(overrides) = &job.overrides {
-            JobOverrides::parse(overrides)?;
-        }
-        job.validate()?;
+        let (cron, time_zone) = self.read_schedule(&new)?;
+        let NewSchedule { name, zone, missed, job, replace, .. } = new;
         let made = name.is_none();
         let all = self.store().notices(SPACE.to_owned(), None, MOST).await?;
         for attempt in 0..TRIES {
@@ -272,6 +263,25 @@ impl Engine {
             self.step_back(attempt).await;
         }
         Err(ScheduleProblem::Contended(name.unwrap_or_default()).into())
+    }
+
+    /// Whether such a schedule could be had, as far as that can be said without the store.
+    pub fn check_schedule(&self, new: &NewSchedule) -> Result<(), EngineError> {
+        self.read_schedule(new).map(drop)
+    }
+
+    fn read_schedule(&self, new: &NewSchedule) -> Result<(Cron, TimeZone), EngineError> {
+        let cron = Cron::parse(&new.cron).map_err(ScheduleProblem::Cron)?;
+        let time_zone = named_zone(&new.zone)?;
+        if let Some(name) = &new.name {
+            check_name(name)?;
+        }
+        self.policies().named(new.job.policy.as_deref())?;
+        if let Some(overrides) = &new.job.overrides {
+            JobOverrides::parse(overrides)?;
+        }
+        new.job.validate()?;
+        Ok((cron, time_zone))
     }
 
     /// The schedules by name, after this one, at most so many.

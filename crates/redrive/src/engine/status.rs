@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use redrive_policy::Cause;
+use redrive_policy::protection::ParkedWhy;
 use redrive_store::{Group, GroupQuery, GroupState, LaneCounts, Queue, StoreStatus, Timestamp};
 use serde::Serialize;
 
-use super::{Engine, EngineError};
+use super::{Engine, EngineError, TargetView};
 
 /// How far groups are counted.
 const GROUPS: u32 = 100;
+/// How many targets are looked at.
+const TARGETS: u32 = 1_000;
 
 /// How things stand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,12 +37,31 @@ pub struct StatusReport {
     pub unknown_outcomes: u64,
     /// Calls of the outbox that failed.
     pub outbox_failed: u64,
+    /// Targets that are not called, or that work is parked for, the worst first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<TargetTrouble>,
     /// There is none where it is looked for.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub store_missing: bool,
     /// How many groups wait for somebody.
     #[serde(skip)]
     pub group_count: GroupCount,
+}
+
+/// A target that is not called, or that work is parked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TargetTrouble {
+    /// Its name.
+    pub name: String,
+    /// Where its breaker stands: `closed`, `open`, `half_open` or `ramp`.
+    pub state: &'static str,
+    /// Jobs that are parked for it now, about.
+    pub parked: u32,
+    /// When it is tried again, while nobody calls it.
+    pub tried_again_at: Option<Timestamp>,
+    /// Why nobody calls it, or few do.
+    #[serde(flatten)]
+    pub why: Option<ParkedWhy>,
 }
 
 /// How many groups there are.
@@ -183,6 +205,8 @@ fn age_ms(at: Timestamp, now: Timestamp) -> u64 {
 impl StatusReport {
     /// How many groups are told; the others are counted.
     pub const GROUPS_TOLD: usize = 5;
+    /// How many targets are told.
+    pub const TARGETS_TOLD: usize = 20;
 
     /// Of a store that is not there.
     pub fn of_nothing() -> StatusReport {
@@ -205,6 +229,7 @@ impl StatusReport {
             workers: status.workers,
             unknown_outcomes: status.unknown_outcomes,
             outbox_failed: status.outbox_failed,
+            targets: Vec::new(),
             store_missing: false,
             group_count: if more { GroupCount::MoreThan(count) } else { GroupCount::All(count) },
         }
@@ -212,6 +237,22 @@ impl StatusReport {
 }
 
 impl Engine {
+    /// Targets that somebody should know of, those with the most parked work first.
+    async fn troubled_targets(&self) -> Result<Vec<TargetTrouble>, EngineError> {
+        let mut targets = self.targets(None, TARGETS).await?;
+        targets.retain(TargetView::is_troubled);
+        targets.sort_by_key(|target| std::cmp::Reverse(target.standing.parked));
+        targets.truncate(StatusReport::TARGETS_TOLD);
+        let trouble = |target: TargetView| TargetTrouble {
+            state: target.phase.name(),
+            parked: target.standing.parked,
+            tried_again_at: target.next_at(),
+            why: target.why().cloned(),
+            name: target.name,
+        };
+        Ok(targets.into_iter().map(trouble).collect())
+    }
+
     /// How things stand.
     pub async fn status_report(&self) -> Result<StatusReport, EngineError> {
         let now = self.now();
@@ -221,7 +262,8 @@ impl Engine {
         let mut groups = self.store().groups(query, GROUPS + 1).await?;
         let more = groups.len() > GROUPS as usize;
         groups.truncate(GROUPS as usize);
-        Ok(StatusReport::new(status, groups, more, now))
+        let targets = self.troubled_targets().await?;
+        Ok(StatusReport { targets, ..StatusReport::new(status, groups, more, now) })
     }
 
     /// Every queue and how much is in it, by name.

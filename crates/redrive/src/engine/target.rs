@@ -10,6 +10,7 @@
 mod gate;
 mod local;
 mod name;
+mod report;
 mod show;
 mod swap;
 
@@ -26,7 +27,8 @@ use crate::chance;
 use local::Local;
 
 pub use name::host_target;
-pub use show::{ParkedJob, TargetLimits, TargetView};
+pub use report::TargetReport;
+pub use show::{ParkedJob, TargetLimits, TargetView, is_target};
 
 /// The space of the board where states are.
 const STATES: &str = "target";

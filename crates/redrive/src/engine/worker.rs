@@ -74,6 +74,22 @@ impl Plan {
         self.routes.keys().cloned().collect()
     }
 
+    /// Whoever works where people are told of trouble delivers the messages, too, whatever its queues are.
+    #[cfg(feature = "alerts")]
+    fn takes_alerts(&mut self, engine: &Engine) -> Result<(), EngineError> {
+        use super::{ALERT_KIND, ALERT_QUEUE, AlertExecutor};
+        let told = !engine.alert_settings().receivers.is_empty();
+        if !told || self.keeps_its_own || self.routes.contains_key(ALERT_KIND) {
+            return Ok(());
+        }
+        if !self.queues.is_empty() && !self.queues.iter().any(|queue| queue == ALERT_QUEUE) {
+            self.queues.push(ALERT_QUEUE.to_owned());
+        }
+        let route = Route::One(Arc::new(ByExecutor(Arc::new(AlertExecutor::new()?))));
+        self.routes.insert(ALERT_KIND.to_owned(), route);
+        Ok(())
+    }
+
     /// How long its presence lasts unless it is renewed.
     pub(super) fn presence_for(&self) -> Duration {
         if self.keeps_its_own { RESERVED_PRESENCE.min(self.lease_for) } else { self.lease_for }
@@ -265,6 +281,8 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         if takes_work && plan.routes.is_empty() && plan.otherwise.is_none() {
             return Err(EngineError::NothingToRun);
         }
+        #[cfg(feature = "alerts")]
+        plan.takes_alerts(&engine)?;
         engine.remember_lease(plan.lease_for);
         let presence_for = plan.presence_for();
         let id = engine.store().register(engine.now(), plan.label.clone(), presence_for).await?;

@@ -128,7 +128,7 @@ impl Screen {
             stage,
         )?;
         let number = |n: u64, tone| match n {
-            0 => Span::new("·", Tone::Dim),
+            0 => Span::new("0", Tone::Dim),
             n => Span::new(n.to_string(), tone),
         };
         let rows = played.iter().zip(story.acts()).map(|(act, tally)| {
@@ -225,10 +225,10 @@ fn stands(standing: &Standing, lang: redrive_policy::Lang) -> Block {
     ];
     let progress = Progress {
         label: String::new(),
-        done: millis(*at) / 100,
-        total: millis(*lasts).max(100) / 100,
+        done: (millis(*at) + 500) / 1_000,
+        total: (millis(*lasts) + 500) / 1_000,
         tone: Tone::Dim,
-        note: format!("{:.0} s / {:.0} s", at.as_secs_f64(), lasts.as_secs_f64()),
+        note: "s".to_owned(),
     };
     let title = text(lang, "demo.upstream", &[("mood", &mood_words)]);
     Block::Panel(Panel::new(title, vec![Block::Tally(tally), Block::Progress(progress)]).border(tone))

@@ -41,7 +41,7 @@ pub(super) const ACTS: [Act; 7] = [
 ];
 
 /// New orders come until here; what is left of the round is for those that are under way.
-const TRAFFIC_ENDS: f64 = 0.85;
+const TRAFFIC_ENDS: f64 = 0.92;
 /// How many orders come in a show of 20 s, each second.
 const ORDERS_PER_SECOND: f64 = 8.0;
 /// Of so many orders one has no card.
@@ -157,7 +157,7 @@ mod tests {
             played.dedup();
             assert_eq!(played, (0..ACTS.len()).collect::<Vec<_>>());
             assert_eq!(pace.orders(Duration::ZERO), 0);
-            assert_eq!(pace.orders(lasts.mul_f64(0.999)), 136);
+            assert_eq!(pace.orders(lasts.mul_f64(0.999)), 147);
         }
         assert_eq!(
             Pace::of(Duration::from_mins(1)).act(Duration::from_secs(31)),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use redrive::engine::ParkedJob;
 use redrive_policy::{Lang, human_duration};
 use redrive_store::{Event, EventStatus, JobId};
 use serde::Serialize;
@@ -183,7 +184,9 @@ impl Story {
         let said = || {
             let message =
                 event.error_info.as_ref().map(|info| info.error_message.as_str()).unwrap_or_default();
-            beginning(message.lines().next().unwrap_or_default(), WORDS)
+            let first = message.lines().next().unwrap_or_default();
+            // The end of a chain of errors says what happened.
+            beginning(first.rsplit(": ").next().unwrap_or(first), WORDS)
         };
         let line = |kind, cause, what| Line {
             at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
@@ -247,7 +250,9 @@ impl Story {
 
     fn gather(&mut self, line: Line) {
         let same = |other: &&mut Line| {
-            other.kind == line.kind && other.cause == line.cause && other.what == line.what
+            let alike = other.kind == line.kind && other.cause == line.cause && other.what == line.what;
+            // The steps of a canary are told one by one.
+            alike && (line.kind != Kind::PutBack || other.at_ms == line.at_ms)
         };
         match self.gathered.iter_mut().find(same) {
             Some(other) => {
@@ -265,13 +270,7 @@ impl Story {
     }
 }
 
-/// Why something was parked, in the words of the event.
+/// Why something was parked, in words.
 fn parked_why(event: &Event, lang: Lang) -> String {
-    let data = &event.data;
-    let said = match lang {
-        Lang::Ja => data["why_ja"].as_str().or_else(|| data["why"].as_str()),
-        Lang::En => data["why"].as_str(),
-    };
-    let target = data["target"].as_str();
-    said.or(target).map(|words| beginning(words, WORDS)).unwrap_or_default()
+    ParkedJob::of(&event.data).map(|parked| parked.why.words(&parked.target, lang)).unwrap_or_default()
 }

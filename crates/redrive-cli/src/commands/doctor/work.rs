@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use redrive::engine::{Engine, EngineError, TargetView, Token};
 use redrive_store::{
     EventFilter, LetterFilter, StoreError, StoreStatus, Timestamp, Trouble as StoreTrouble, WorkerId,
     WorkerPresence,
@@ -18,6 +19,10 @@ const SMALL: u64 = 200_000;
 const SKEW: Duration = Duration::from_secs(2);
 /// How long work that is due may wait before somebody should know (R-C5).
 const LATE: Duration = Duration::from_mins(5);
+/// The most targets that are looked at.
+const TARGETS: u32 = 1_000;
+/// A token that ends within this time is about to.
+const SOON: Duration = Duration::from_hours(7 * 24);
 /// The queue of messages about alerts.
 const ALERTS: &str = "redrive-alerts";
 
@@ -34,6 +39,40 @@ pub(super) async fn look(opened: &Opened, found: &mut Findings) -> Result<(), St
     paused(&status, found);
     late(&status, now, found);
     waiting(&status, found);
+    Ok(())
+}
+
+/// What needs the engine: targets that nobody calls, and tokens that are about to end.
+pub(super) async fn look_further(
+    engine: &Engine,
+    now: Timestamp,
+    found: &mut Findings,
+) -> Result<(), EngineError> {
+    let sick: Vec<TargetView> =
+        engine.targets(None, TARGETS).await?.into_iter().filter(|target| target.why().is_some()).collect();
+    if sick.is_empty() {
+        found.ok("targets", "targets.fine", &[]);
+    }
+    for target in sick {
+        let why = target.why().map(|why| why.words(&target.name, found.lang)).unwrap_or_default();
+        let next = target.next_at().map_or_else(|| "-".to_owned(), |next| rough(next.since(now)));
+        let fix = "redrive events --type job_parked";
+        found.warn("targets", "targets.sick", &[("why", &why), ("next", &next)], fix);
+    }
+    let tokens = engine.tokens().await?;
+    let ends_soon =
+        |token: &&Token| token.holds(now) && token.expires_at.is_some_and(|at| at.since(now) < SOON);
+    for token in tokens.iter().filter(ends_soon) {
+        let left = token.expires_at.map(|at| rough(at.since(now))).unwrap_or_default();
+        let values: Values<'_> = &[("name", &token.name), ("id", &token.id), ("left", &left)];
+        found.warn("tokens", "tokens.soon", values, "redrive token create");
+    }
+    let held = tokens.iter().filter(|token| token.holds(now)).count();
+    match (tokens.is_empty(), held) {
+        (true, _) => found.ok("tokens", "tokens.none", &[]),
+        (false, 0) => found.warn("tokens", "tokens.all-over", &[], "redrive token create"),
+        (false, n) => found.ok("tokens", "tokens.some", &[("n", &n)]),
+    }
     Ok(())
 }
 

@@ -36,7 +36,7 @@ pub(super) fn routes() -> Vec<Route> {
             one,
         )
         .may_take::<Why>()
-        .answers::<Discarded>(200, "It went.")
+        .answers::<LetGo>(200, "It went.")
         .problems(&[Code::NotFound]),
         Route::post(
             "/v1/dead-letters/discard",
@@ -46,7 +46,7 @@ pub(super) fn routes() -> Vec<Route> {
             many,
         )
         .takes::<Wish>()
-        .answers::<Discarded>(200, "How many there are, and how many went.")
+        .answers::<LetGo>(200, "How many there are, and how many went.")
         .problems(&[Code::Conflict]),
         Route::post(
             "/v1/dead-letters/purge",
@@ -56,7 +56,7 @@ pub(super) fn routes() -> Vec<Route> {
             purge,
         )
         .takes::<Old>()
-        .answers::<Discarded>(200, "How many there are, and how many went.")
+        .answers::<LetGo>(200, "How many there are, and how many went.")
         .problems(&[Code::Conflict]),
     ]
 }
@@ -110,7 +110,7 @@ struct Old {
 
 /// What went, or would.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Discarded {
+struct LetGo {
     /// How many there were to go.
     matching: u64,
     /// How many went.
@@ -126,20 +126,20 @@ async fn one(
     caller: Caller,
     Path(id): Path<String>,
     MayBody(body): MayBody<Why>,
-) -> Result<Json<Discarded>, Problem> {
+) -> Result<Json<LetGo>, Problem> {
     let letter = caller.letter(&server, reach::id(&id)?).await?;
     act(&server, &caller, "letter.discard", letter.id.to_string(), body.why.clone()).await?;
     let which = LetterFilter { ids: Some(vec![letter.id]), ..LetterFilter::default() };
     let engine = server.engine();
     let discarded = engine.discard_letters(which, Discard::ByHand, body.why.as_deref(), |_| {}).await?;
-    Ok(Json(Discarded { matching: 1, discarded, dry_run: false, sample: Vec::new() }))
+    Ok(Json(LetGo { matching: 1, discarded, dry_run: false, sample: Vec::new() }))
 }
 
 async fn many(
     State(server): State<Server>,
     caller: Caller,
     Body(wish): Body<Wish>,
-) -> Result<Json<Discarded>, Problem> {
+) -> Result<Json<LetGo>, Problem> {
     let given = [wish.ids.is_some(), wish.group.is_some(), wish.filter.is_some()];
     if given.into_iter().filter(|given| *given).count() != 1 {
         return Err(Problem::new(Code::Invalid, "letters.which"));
@@ -170,7 +170,7 @@ async fn purge(
     State(server): State<Server>,
     caller: Caller,
     Body(old): Body<Old>,
-) -> Result<Json<Discarded>, Problem> {
+) -> Result<Json<LetGo>, Problem> {
     let older_than = parse_duration(&old.older_than)
         .map_err(|_| Problem::new(Code::Invalid, "json.wants.duration").at("older_than"))?;
     let now = server.engine().now();
@@ -195,12 +195,7 @@ struct Going {
 }
 
 impl Going {
-    async fn go(
-        self,
-        server: &Server,
-        caller: &Caller,
-        why: Option<String>,
-    ) -> Result<Json<Discarded>, Problem> {
+    async fn go(self, server: &Server, caller: &Caller, why: Option<String>) -> Result<Json<LetGo>, Problem> {
         let engine = server.engine();
         // What dies from now on nobody has counted.
         let begun = engine.now().after(Duration::from_millis(1));
@@ -210,7 +205,7 @@ impl Going {
         let sample = engine.sample_letters(which.clone(), SHOWN).await?;
         let sample = sample.into_iter().map(SampleLetter::from).collect();
         if self.dry_run {
-            return Ok(Json(Discarded { matching, discarded: 0, dry_run: true, sample }));
+            return Ok(Json(LetGo { matching, discarded: 0, dry_run: true, sample }));
         }
         match self.expected {
             None => return Err(Problem::new(Code::Invalid, "letters.expected").at("expected")),
@@ -226,6 +221,6 @@ impl Going {
         }
         act(server, caller, self.act, self.target, why.clone()).await?;
         let discarded = engine.discard_letters(which, self.how, why.as_deref(), |_| {}).await?;
-        Ok(Json(Discarded { matching, discarded, dry_run: false, sample }))
+        Ok(Json(LetGo { matching, discarded, dry_run: false, sample }))
     }
 }

@@ -4,13 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use redrive::engine::check_payload;
 use redrive::payload::{Document, Hunk, Operation, changes, readable};
-use redrive_store::{DeadLetter, Edited as Outcome, MAX_PAYLOAD_BYTES, Origin, Redriven};
+use redrive_store::{DeadLetter, Edited as Outcome, MAX_PAYLOAD_BYTES, NewJob, Origin, Redriven};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Server;
 use crate::act::act;
+use crate::api::jobs::check_origin;
 use crate::body::Body;
 use crate::caller::{Caller, Scope};
 use crate::path::Path;
@@ -242,6 +243,7 @@ async fn check(server: &Server, letter: &DeadLetter, new: &[u8]) -> Result<(), P
             return Err(Problem::new(Code::Forbidden, "letters.local").with("id", letter.id));
         }
     }
+    check_origin(server, &NewJob::new(letter.kind.clone(), new.to_vec()))?;
     check_payload(&letter.kind, new).map_err(|error| {
         let problem = Problem::new(Code::Invalid, "letters.unfit").with("kind", &letter.kind);
         problem.with("why", error).at("payload")

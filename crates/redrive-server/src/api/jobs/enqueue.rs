@@ -237,7 +237,7 @@ pub(super) async fn enqueue(
 }
 
 /// A job that this caller may add here.
-fn allowed(server: &Server, caller: &Caller, job: NewJob) -> Result<NewJob, Problem> {
+pub(in crate::api) fn allowed(server: &Server, caller: &Caller, job: NewJob) -> Result<NewJob, Problem> {
     if !caller.reaches(job.queue()) {
         return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", job.queue()).at("queue"));
     }

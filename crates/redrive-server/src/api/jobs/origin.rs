@@ -1,14 +1,21 @@
 //! What a job from outside may be: the kinds that redrive runs itself have a shape, and a guard.
 
-use redrive::{BadCall, HttpSpec};
+use redrive::engine::{NotListed, may_run};
+use redrive::{BadCall, CommandSpec, HttpSpec};
 use redrive_store::NewJob;
 
 use crate::Server;
 use crate::problem::{Code, Problem};
 
 /// Whether a job that comes through the API may be added: its payload must be one that its kind can run.
-pub(super) fn check_origin(_server: &Server, job: &NewJob) -> Result<(), Problem> {
+pub(in crate::api) fn check_origin(_server: &Server, job: &NewJob) -> Result<(), Problem> {
+pub(super) fn check_origin(server: &Server, job: &NewJob) -> Result<(), Problem> {
     match &*job.kind {
+        "exec" => {
+            let spec = CommandSpec::from_payload(&job.payload);
+            let spec = spec.map_err(|_| Problem::new(Code::Invalid, "call.command").at("payload"))?;
+            may_run(job.origin, &spec, &server.settings().commands).map_err(|refused| not_listed(&refused))
+        }
         "http" => HttpSpec::from_payload(&job.payload).map(drop).map_err(|bad| no_call(&bad)),
         _ => Ok(()),
     }
@@ -25,4 +32,16 @@ fn no_call(bad: &BadCall) -> Problem {
         BadCall::Base64(_) => ("call.base64", "payload.body"),
     };
     Problem::new(Code::Invalid, key).at(place)
+}
+
+fn not_listed(refused: &NotListed) -> Problem {
+    match refused {
+        NotListed::Program(program) => {
+            Problem::new(Code::Forbidden, "call.program").with("program", program).at("payload.argv[0]")
+        }
+        NotListed::Setting(setting) => Problem::new(Code::Forbidden, "call.setting")
+            .with("setting", setting)
+            .at(format!("payload.{setting}")),
+        _ => Problem::of(Code::Forbidden),
+    }
 }

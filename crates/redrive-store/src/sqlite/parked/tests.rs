@@ -62,12 +62,7 @@ impl Crowd {
     async fn until(&self, holds: impl Fn(&Crowd) -> bool) {
         let began = Instant::now();
         while !holds(self) {
-            assert!(
-                began.elapsed() < Duration::from_secs(60),
-                "{} wait, {:?}",
-                self.parked(),
-                self.counted()
-            );
+            assert!(began.elapsed() < Duration::from_mins(1), "{} wait, {:?}", self.parked(), self.counted());
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

@@ -71,7 +71,7 @@ enum Found {
 
 impl Found {
     /// Its job may do no more than others that came in through the API, whatever the line says.
-    fn from_api(mut self) -> Found {
+    fn through_api(mut self) -> Found {
         if let Found::Letter(letter) | Found::Own(_, letter) = &mut self {
             letter.job.origin = Origin::Api;
         }
@@ -112,7 +112,7 @@ impl Engine {
                 } else {
                     Err(TOO_LONG.to_owned())
                 };
-                match found.map(|found| if options.from_api { found.from_api() } else { found }) {
+                match found.map(|found| if options.from_api { found.through_api() } else { found }) {
                     // It went meanwhile, and somebody wants it back.
                     Ok(Found::Own(id, letter)) if self.was_let_go(id).await? => {
                         heap.letters.push(self.under_a_free_id(*letter).await?);

@@ -119,6 +119,10 @@ impl Engine {
         settled: &[Settled],
         in_doubt: bool,
     ) {
+        #[cfg(feature = "alerts")]
+        if settlements.iter().any(|settlement| matches!(settlement.ending, Ending::Dead { .. })) {
+            self.alert_soon();
+        }
         if self.0.telling.listener.is_none() {
             return;
         }

@@ -1,10 +1,31 @@
-//! The text that Prometheus reads (version 0.0.4): families of samples, each with its help and its type, in one piece.
+//! The text that Prometheus reads: families of samples, each with its help and its type, in one piece. Either in its own form
+//! (version 0.0.4) or as OpenMetrics: the same names and numbers, and an end that tells that nothing is missing.
 
 use std::fmt::Write;
 
+/// In which form numbers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TextForm {
+    /// What Prometheus has always read.
+    #[default]
+    Prometheus,
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+}
+
+impl TextForm {
+    /// Its media type.
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            TextForm::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            TextForm::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
 /// What kind of numbers a family holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// They only grow, or begin anew.
     Counter,
     /// They go up and down.
@@ -24,17 +45,38 @@ impl Kind {
 }
 
 /// A text in the making. Whoever writes a family writes all of it before the next.
+///
+/// ```
+/// use redrive::engine::{Exposition, Kind, TextForm};
+///
+/// let mut text = Exposition::new(TextForm::OpenMetrics);
+/// text.family("requests_total", Kind::Counter, "Requests.");
+/// text.sample("requests_total", &[("route", "/livez")], 7_u64);
+/// let expected = "# HELP requests Requests.\n# TYPE requests counter\nrequests_total{route=\"/livez\"} 7\n# EOF\n";
+/// assert_eq!(text.into_text(), expected);
+/// ```
 #[derive(Debug, Default)]
-pub(super) struct Exposition {
+pub struct Exposition {
     text: String,
+    form: TextForm,
 }
 
 /// Names and values of labels.
-pub(super) type Labels<'a> = &'a [(&'a str, &'a str)];
+pub type Labels<'a> = &'a [(&'a str, &'a str)];
 
 impl Exposition {
+    /// A text in this form.
+    pub fn new(form: TextForm) -> Exposition {
+        Exposition { text: String::new(), form }
+    }
+
     /// Begins a family.
-    pub(super) fn family(&mut self, name: &str, kind: Kind, help: &str) {
+    pub fn family(&mut self, name: &str, kind: Kind, help: &str) {
+        // OpenMetrics calls a counter by its name without the ending that its samples have.
+        let name = match (self.form, kind) {
+            (TextForm::OpenMetrics, Kind::Counter) => name.strip_suffix("_total").unwrap_or(name),
+            _ => name,
+        };
         // In a help only these two are escaped; a quotation mark stays.
         let help = help.replace('\\', "\\\\").replace('\n', "\\n");
         self.line(format_args!("# HELP {name} {help}"));
@@ -42,23 +84,40 @@ impl Exposition {
     }
 
     /// One sample.
-    pub(super) fn sample(&mut self, name: &str, labels: Labels<'_>, value: impl Into<Number>) {
+    pub fn sample(&mut self, name: &str, labels: Labels<'_>, value: impl Into<Number>) {
         let labels = written(labels);
         self.line(format_args!("{name}{labels} {}", value.into().0));
     }
 
-    /// A histogram without labels: counts up to each bound in milliseconds, all together, and their sum.
-    pub(super) fn histogram(&mut self, name: &str, up_to: &[(u64, u64)], count: u64, sum_ms: u64) {
+    /// A histogram: counts up to each bound in milliseconds, all together, and their sum.
+    pub fn histogram(
+        &mut self,
+        name: &str,
+        labels: Labels<'_>,
+        up_to: &[(u64, u64)],
+        count: u64,
+        sum_ms: u64,
+    ) {
+        let own = written(labels);
+        let bucket = |le: &str| {
+            let all: Vec<(&str, &str)> = labels.iter().copied().chain([("le", le)]).collect();
+            written(&all)
+        };
         for (bound_ms, n) in up_to {
-            let le = seconds(*bound_ms);
-            self.line(format_args!("{name}_bucket{{le=\"{le}\"}} {n}"));
+            let labels = bucket(&seconds(*bound_ms));
+            self.line(format_args!("{name}_bucket{labels} {n}"));
         }
-        self.line(format_args!("{name}_bucket{{le=\"+Inf\"}} {count}"));
-        self.line(format_args!("{name}_sum {}", seconds(sum_ms)));
-        self.line(format_args!("{name}_count {count}"));
+        let labels = bucket("+Inf");
+        self.line(format_args!("{name}_bucket{labels} {count}"));
+        self.line(format_args!("{name}_sum{own} {}", seconds(sum_ms)));
+        self.line(format_args!("{name}_count{own} {count}"));
     }
 
-    pub(super) fn into_text(self) -> String {
+    /// The whole text.
+    pub fn into_text(mut self) -> String {
+        if self.form == TextForm::OpenMetrics {
+            self.line(format_args!("# EOF"));
+        }
         self.text
     }
 
@@ -69,7 +128,8 @@ impl Exposition {
 }
 
 /// A number as it is written.
-pub(super) struct Number(String);
+#[derive(Debug)]
+pub struct Number(String);
 
 impl From<u64> for Number {
     fn from(number: u64) -> Number {

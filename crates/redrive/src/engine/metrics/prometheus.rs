@@ -76,19 +76,25 @@ impl Engine {
     /// # }).unwrap();
     /// ```
     pub async fn prometheus(&self) -> Result<String, EngineError> {
+        let mut text = Exposition::default();
+        self.expose(&mut text).await?;
+        Ok(text.into_text())
+    }
+
+    /// Writes all numbers into a text that others may write into as well.
+    pub async fn expose(&self, text: &mut Exposition) -> Result<(), EngineError> {
         let now = self.now();
         let to_hour = hour_of(now);
         let from_hour = to_hour - to_hour.rem_euclid(COUNTED_HOURS);
         let query = MetricsQuery { from_hour, to_hour, queue: None, by_hour: false, by_queue: true };
         let counts = self.store().metrics(query).await?;
         let status = self.store().status(now).await?;
-        let mut text = Exposition::default();
         text.family("redrive_build_info", Kind::Gauge, "The version of redrive; always 1.");
         text.sample("redrive_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1_u64);
-        counters(&mut text, &counts, &status);
-        histograms(&mut text, &counts);
-        lanes(&mut text, &status);
-        letters(&mut text, &status);
+        counters(text, &counts, &status);
+        histograms(text, &counts);
+        lanes(text, &status);
+        letters(text, &status);
         let oldest = self.oldest_letter(None).await?;
         // Without letters there is no oldest one; nought would be a letter that died just now.
         text.family(
@@ -102,10 +108,14 @@ impl Engine {
         self.groups_and_types(&mut text).await?;
         self.recovery(&mut text).await?;
         self.queues_and_runs(&mut text).await?;
+        self.expose_targets(&mut text).await?;
+        self.groups_and_types(text).await?;
+        self.recovery(text).await?;
+        self.queues_and_runs(text).await?;
         if let Some(keys) = KeyUse::of(&Sums::of(&counts), self.store().key_standing().await?) {
-            keys.expose(&mut text);
+            keys.expose(text);
         }
-        Ok(text.into_text())
+        Ok(())
     }
 
     async fn groups_and_types(&self, text: &mut Exposition) -> Result<(), EngineError> {
@@ -115,6 +125,14 @@ impl Engine {
             let n = groups.iter().filter(|group| group.state == state).count() as u64;
             text.sample("redrive_groups", &[("state", state.name())], n);
         }
+        let open = groups.iter().filter(|group| group.state != GroupState::Acknowledged);
+        let open: u64 = open.map(|group| u64::try_from(group.counts.letters).unwrap_or(0)).sum();
+        text.family(
+            "redrive_dead_letters_unacknowledged",
+            Kind::Gauge,
+            "Dead letters of groups that nobody has acknowledged.",
+        );
+        text.sample("redrive_dead_letters_unacknowledged", &[], open);
         text.family(
             "redrive_dead_letters_by_type",
             Kind::Gauge,
@@ -233,7 +251,7 @@ fn histogram(
         below.fold(0_u64, |sum, (_, n)| sum.saturating_add(*n))
     };
     let bounds = BOUNDS_MS.map(bucket_of).map(|last| (bucket_end(last), up_to(last)));
-    text.histogram(name, &bounds, up_to(u16::MAX), sums.get(sum));
+    text.histogram(name, &[], &bounds, up_to(u16::MAX), sums.get(sum));
 }
 
 fn lanes(text: &mut Exposition, status: &StoreStatus) {

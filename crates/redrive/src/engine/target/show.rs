@@ -131,6 +131,11 @@ impl Engine {
         Ok(known.then(|| self.target_view(name.to_owned(), state)))
     }
 
+    /// A target of which nothing is known: it is well.
+    pub fn unknown_target(&self, name: &str) -> TargetView {
+        self.target_view(name.to_owned(), None)
+    }
+
     fn target_view(&self, name: String, state: Option<(TargetState, Timestamp)>) -> TargetView {
         let rules = self.targets_known().rules();
         let protection = rules.of(&name);
@@ -240,7 +245,12 @@ impl Engine {
 }
 
 /// Whether a text names a target.
-fn is_target(name: &str) -> bool {
+///
+/// ```
+/// use redrive::engine::is_target;
+/// assert!(is_target("queue:mail") && !is_target("mail") && !is_target("host:"));
+/// ```
+pub fn is_target(name: &str) -> bool {
     let named = ["host:", "queue:", "key:"].iter().find_map(|kind| name.strip_prefix(kind));
     named.is_some_and(|rest| !rest.is_empty()) && name.len() <= 250 && !name.chars().any(char::is_control)
 }

@@ -1,0 +1,76 @@
+//! `alerts list|check|test|silence`: how the rules stand, whether messages arrive, and what is not told for a while.
+
+use redrive::engine::{AlertProblem, NewSilence};
+
+use super::schedule::{record, user};
+use super::{opened, shown};
+use crate::args::{AlertsCommand, SilenceArgs};
+use crate::trouble::Trouble;
+use crate::view::alerts::{AlertsView, SilencedView, TestedView};
+use crate::{Exit, Stage};
+
+pub(super) fn run(command: Option<AlertsCommand>, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+    match command.unwrap_or(AlertsCommand::List) {
+        AlertsCommand::List => {
+            let view = look(stage)?;
+            shown(&view, Exit::Done, stage)
+        }
+        // For scripts and monitors: the exit code says whether anything is wrong.
+        AlertsCommand::Check => {
+            let view = look(stage)?.only_firing();
+            let exit = if view.is_firing() { Exit::Failed } else { Exit::Done };
+            shown(&view, exit, stage)
+        }
+        AlertsCommand::Test { receiver } => {
+            let view = test(receiver.as_deref(), stage)?;
+            shown(&view, Exit::Done, stage)
+        }
+        AlertsCommand::Silence(args) => {
+            let view = silence(args, stage)?;
+            shown(&view, Exit::Done, stage)
+        }
+    }
+}
+
+fn look(stage: &Stage<'_>) -> Result<AlertsView, Trouble> {
+    let config = stage.settings.config()?;
+    let opened = opened::to_read(stage)?;
+    let engine = opened.engine(&config, stage)?;
+    let report = opened.runtime.block_on(engine.alerts())?;
+    Ok(AlertsView::new(report, opened.now))
+}
+
+fn test(receiver: Option<&str>, stage: &Stage<'_>) -> Result<TestedView, Trouble> {
+    let config = stage.settings.config()?;
+    let opened = opened::to_write(stage)?;
+    let engine = opened.engine(&config, stage)?;
+    if engine.alert_settings().receivers.is_empty() {
+        return Err(redrive::engine::EngineError::from(AlertProblem::NoReceivers).into());
+    }
+    record(&opened, &engine, "alert.test", receiver.unwrap_or_default().to_owned(), None, stage)?;
+    let sent = opened.runtime.block_on(engine.test_alerts(receiver))?;
+    opened.wait(opened.store.close())?;
+    Ok(TestedView::new(sent))
+}
+
+fn silence(args: SilenceArgs, stage: &Stage<'_>) -> Result<SilencedView, Trouble> {
+    let opened = opened::to_read(stage)?;
+    let engine = opened.engine(&stage.settings.config()?, stage)?;
+    if args.end {
+        let silences = opened.runtime.block_on(engine.silences())?;
+        let begins = |id: &str| id == args.of || (args.of.len() >= 4 && id.starts_with(&args.of));
+        let found = silences.into_iter().find(|silence| begins(&silence.id));
+        let Some(silence) = found else {
+            return Err(redrive::engine::EngineError::from(AlertProblem::NoSilence(args.of)).into());
+        };
+        record(&opened, &engine, "alert.unsilence", silence.id.clone(), args.why, stage)?;
+        opened.runtime.block_on(engine.end_silence(&silence.id))?;
+        opened.wait(opened.store.close())?;
+        return Ok(SilencedView::ended(silence));
+    }
+    record(&opened, &engine, "alert.silence", args.of.clone(), args.why.clone(), stage)?;
+    let new = NewSilence { of: args.of, lasts: args.lasts, why: args.why, by: user(stage) };
+    let silence = opened.runtime.block_on(engine.silence_alerts(new))?;
+    opened.wait(opened.store.close())?;
+    Ok(SilencedView::begun(silence))
+}

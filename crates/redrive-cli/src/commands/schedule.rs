@@ -1,0 +1,165 @@
+//! `schedule add|list|show|remove|pause|resume|run`: jobs by the clock.
+
+use redrive::engine::{Act, Engine, NewSchedule, Schedule, ScheduleProblem};
+use redrive_store::{NewJob, Timestamp};
+
+use super::enqueue::Wanted;
+use super::opened::{self, Opened};
+use super::{enqueue, shown};
+use crate::args::{ScheduleAddArgs, ScheduleArg, ScheduleCommand};
+use crate::trouble::{ScheduleTrouble, Trouble};
+use crate::view::enqueued::EnqueuedView;
+use crate::view::schedule::{ScheduleChange, ScheduleChangedView, ScheduleItem, ScheduleView, SchedulesView};
+use crate::{Exit, Stage};
+
+/// The most schedules in a list, which is also the most there are.
+const MOST: u32 = 10_000;
+
+pub(super) fn run(command: Option<ScheduleCommand>, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+    match command.unwrap_or(ScheduleCommand::List) {
+        ScheduleCommand::Add(args) => add(&args, stage).and_then(|view| shown(&view, Exit::Done, stage)),
+        ScheduleCommand::List => list(stage).and_then(|view| shown(&view, Exit::Done, stage)),
+        ScheduleCommand::Show(arg) => show(&arg.name, stage).and_then(|view| shown(&view, Exit::Done, stage)),
+        ScheduleCommand::Remove(arg) => remove(arg, stage).and_then(|view| shown(&view, Exit::Done, stage)),
+        ScheduleCommand::Pause(arg) => {
+            pause(arg, true, stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }
+        ScheduleCommand::Resume(arg) => {
+            pause(arg, false, stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }
+        ScheduleCommand::Run(arg) => run_now(arg, stage).and_then(|view| shown(&view, Exit::Done, stage)),
+    }
+}
+
+fn add(args: &ScheduleAddArgs, stage: &mut Stage<'_>) -> Result<ScheduleView, Trouble> {
+    let (name, cron) = match &args.when[..] {
+        [name, cron] if args.name.is_none() => (Some(name.clone()), cron.clone()),
+        [cron] => (args.name.clone(), cron.clone()),
+        _ => return Err(Trouble::Schedule(ScheduleTrouble::NamedTwice)),
+    };
+    let config = stage.settings.config()?;
+    if args.policy.is_some() {
+        stage.settings.policy(&config, args.policy.as_deref())?;
+    }
+    let wanted = Wanted {
+        payload: args.payload.as_deref(),
+        kind: args.kind.as_deref(),
+        exec: &args.exec,
+        http: &args.http,
+        header: &args.header,
+        body: args.body.as_deref(),
+    };
+    let (kind, payload) = enqueue::work(&wanted, stage)?;
+    let opened = opened::to_write(stage)?;
+    let engine = opened.engine(&config, stage)?;
+    let job = NewJob {
+        queue: args.queue.clone().unwrap_or_default(),
+        priority: args.priority.unwrap_or(0),
+        policy: args.policy.clone(),
+        timeout: args.timeout,
+        ..NewJob::new(kind, payload)
+    };
+    let new =
+        NewSchedule { name, cron, zone: args.tz.clone(), missed: args.missed, job, replace: args.replace };
+    let target = format!("{} {}", new.name.as_deref().unwrap_or_default(), new.cron);
+    // What is refused is no act.
+    engine.check_schedule(&new)?;
+    record(&opened, &engine, "schedule.add", target, args.why.clone(), stage)?;
+    let schedule = opened.runtime.block_on(engine.add_schedule(new))?;
+    opened.wait(opened.store.close())?;
+    Ok(ScheduleView::new(ScheduleItem::new(&schedule, None), &schedule))
+}
+
+fn list(stage: &mut Stage<'_>) -> Result<SchedulesView, Trouble> {
+    let now = Timestamp::from_system(stage.now);
+    let Some(opened) = opened::if_there(stage)? else { return Ok(SchedulesView::new(Vec::new(), now)) };
+    let engine = opened.looker()?;
+    let schedules = opened.runtime.block_on(engine.schedules(None, MOST))?;
+    let mut items = Vec::new();
+    for schedule in &schedules {
+        items.push(item(&opened, &engine, schedule)?);
+    }
+    Ok(SchedulesView::new(items, now))
+}
+
+fn show(name: &str, stage: &Stage<'_>) -> Result<ScheduleView, Trouble> {
+    let opened = opened::to_read(stage)?;
+    let engine = opened.looker()?;
+    let schedule = opened.runtime.block_on(engine.schedule(name))?;
+    let schedule = schedule.ok_or_else(|| unknown(name))?;
+    Ok(ScheduleView::new(item(&opened, &engine, &schedule)?, &schedule))
+}
+
+fn item(opened: &Opened, engine: &Engine, schedule: &Schedule) -> Result<ScheduleItem, Trouble> {
+    let job = match schedule.last {
+        Some(tick) => opened.runtime.block_on(engine.job_of_tick(schedule, tick))?,
+        None => None,
+    };
+    Ok(ScheduleItem::new(schedule, job))
+}
+
+fn remove(arg: ScheduleArg, stage: &Stage<'_>) -> Result<ScheduleChangedView, Trouble> {
+    let opened = opened::to_read(stage)?;
+    let engine = opened.looker()?;
+    if opened.runtime.block_on(engine.schedule(&arg.name))?.is_none() {
+        return Err(unknown(&arg.name));
+    }
+    record(&opened, &engine, "schedule.remove", arg.name.clone(), arg.why, stage)?;
+    let changed = opened.runtime.block_on(engine.remove_schedule(&arg.name))?;
+    opened.wait(opened.store.close())?;
+    Ok(ScheduleChangedView::new(arg.name, ScheduleChange::Removed, changed))
+}
+
+fn pause(arg: ScheduleArg, paused: bool, stage: &Stage<'_>) -> Result<ScheduleChangedView, Trouble> {
+    let opened = opened::to_read(stage)?;
+    let engine = opened.looker()?;
+    if opened.runtime.block_on(engine.schedule(&arg.name))?.is_none() {
+        return Err(unknown(&arg.name));
+    }
+    let (act, change) = if paused {
+        ("schedule.pause", ScheduleChange::Paused)
+    } else {
+        ("schedule.resume", ScheduleChange::Resumed)
+    };
+    record(&opened, &engine, act, arg.name.clone(), arg.why, stage)?;
+    let changed = opened.runtime.block_on(engine.pause_schedule(&arg.name, paused))?;
+    opened.wait(opened.store.close())?;
+    Ok(ScheduleChangedView::new(arg.name, change, changed == Some(true)))
+}
+
+fn run_now(arg: ScheduleArg, stage: &Stage<'_>) -> Result<EnqueuedView, Trouble> {
+    let config = stage.settings.config()?;
+    let opened = opened::to_read(stage)?;
+    let engine = opened.engine(&config, stage)?;
+    if opened.runtime.block_on(engine.schedule(&arg.name))?.is_none() {
+        return Err(unknown(&arg.name));
+    }
+    record(&opened, &engine, "schedule.run", arg.name.clone(), arg.why, stage)?;
+    let job = opened.runtime.block_on(engine.run_schedule(&arg.name))?;
+    let id = job.ok_or_else(|| unknown(&arg.name))?;
+    opened.wait(opened.store.close())?;
+    Ok(EnqueuedView::new(redrive_store::Enqueued { id, existing: false }))
+}
+
+fn unknown(name: &str) -> Trouble {
+    Trouble::Schedule(ScheduleTrouble::Problem(ScheduleProblem::Unknown(name.to_owned())))
+}
+
+/// Writes down what is about to be done, and by whom.
+pub(super) fn record(
+    opened: &Opened,
+    engine: &Engine,
+    act: &str,
+    target: String,
+    why: Option<String>,
+    stage: &Stage<'_>,
+) -> Result<(), Trouble> {
+    let act = Act { who: user(stage), act: act.to_owned(), target, why };
+    Ok(opened.runtime.block_on(engine.record_act(act))?)
+}
+
+/// Who types.
+pub(super) fn user(stage: &Stage<'_>) -> String {
+    let named = ["USER", "LOGNAME"].into_iter().find_map(|name| stage.env.get(std::ffi::OsStr::new(name)));
+    format!("cli:{}", named.map_or_else(|| "unknown".into(), |user| user.to_string_lossy()))
+}

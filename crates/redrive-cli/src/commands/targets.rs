@@ -1,0 +1,90 @@
+//! `targets list`, `targets show TARGET`, `targets limit TARGET`, `targets reset TARGET`: what is protected, and how it stands.
+
+use redrive::engine::{Act, TargetLimits, TargetView};
+use redrive_store::Timestamp;
+
+use super::dlq_edit::person;
+use super::opened::Opened;
+use super::{opened, shown};
+use crate::args::{TargetLimitArgs, TargetsCommand};
+use crate::trouble::{DeskTrouble, Trouble};
+use crate::view::targets::{TargetChange, TargetChangedView, TargetDetailView, TargetsView};
+use crate::{Exit, Stage};
+
+/// The most that are listed.
+const MOST: u32 = 1_000;
+
+pub(super) fn run(command: Option<TargetsCommand>, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+    match command.unwrap_or(TargetsCommand::List) {
+        TargetsCommand::List => list(stage).and_then(|view| shown(&view, Exit::Done, stage)),
+        TargetsCommand::Show { target } => {
+            show(&target, stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }
+        TargetsCommand::Limit(args) => limit(args, stage).and_then(|view| shown(&view, Exit::Done, stage)),
+        TargetsCommand::Reset { target, why } => {
+            reset(target, why, stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }
+    }
+}
+
+/// What protected targets are like; nothing where there is no store yet.
+pub(super) fn known(opened: &Opened, stage: &Stage<'_>) -> Result<Vec<TargetView>, Trouble> {
+    let engine = opened.engine(&stage.settings.config()?, stage)?;
+    Ok(opened.runtime.block_on(engine.targets(None, MOST))?)
+}
+
+fn list(stage: &mut Stage<'_>) -> Result<TargetsView, Trouble> {
+    let now = Timestamp::from_system(stage.now);
+    let lang = stage.settings.lang;
+    let Some(opened) = opened::if_there(stage)? else { return Ok(TargetsView::new(&[], lang, now)) };
+    Ok(TargetsView::new(&known(&opened, stage)?, lang, now))
+}
+
+fn show(target: &str, stage: &mut Stage<'_>) -> Result<TargetDetailView, Trouble> {
+    let opened = opened::to_read(stage)?;
+    let engine = opened.engine(&stage.settings.config()?, stage)?;
+    let seen = opened.runtime.block_on(engine.target(target))?;
+    let (target, store) = (target.to_owned(), opened.store.location());
+    let seen = seen.ok_or(Trouble::Desk(DeskTrouble::NoTarget { target, store }))?;
+    Ok(TargetDetailView::new(&seen, stage.settings.lang, opened.now))
+}
+
+/// Makes the store when there is none: a limit may be set before anything is there to be limited.
+fn limit(args: TargetLimitArgs, stage: &mut Stage<'_>) -> Result<TargetChangedView, Trouble> {
+    let opened = opened::to_write(stage)?;
+    let engine = opened.engine(&stage.settings.config()?, stage)?;
+    let TargetLimitArgs { target, rate, burst, concurrency, why, .. } = args;
+    let limits = TargetLimits { rate, burst, concurrency };
+    let name = if target.starts_with("queue:") { "queue.limit" } else { "target.limit" };
+    let act =
+        Act { who: format!("cli:{}", person(stage)), act: name.to_owned(), target: target.clone(), why };
+    opened.runtime.block_on(async {
+        engine.record_act(act).await?;
+        engine.limit_target(&target, limits).await
+    })?;
+    opened.wait(opened.store.close())?;
+    let change =
+        if limits == TargetLimits::default() { TargetChange::Unlimited } else { TargetChange::Limited };
+    Ok(TargetChangedView::new(target, change))
+}
+
+fn reset(target: String, why: Option<String>, stage: &mut Stage<'_>) -> Result<TargetChangedView, Trouble> {
+    let opened = opened::to_read(stage)?;
+    let engine = opened.engine(&stage.settings.config()?, stage)?;
+    let act = Act {
+        who: format!("cli:{}", person(stage)),
+        act: "target.reset".to_owned(),
+        target: target.clone(),
+        why,
+    };
+    let known = opened.runtime.block_on(async {
+        engine.record_act(act).await?;
+        engine.reset_target(&target).await
+    })?;
+    opened.wait(opened.store.close())?;
+    if !known {
+        let store = opened.store.location();
+        return Err(Trouble::Desk(DeskTrouble::NoTarget { target, store }));
+    }
+    Ok(TargetChangedView::new(target, TargetChange::Reset))
+}

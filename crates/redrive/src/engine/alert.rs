@@ -1,0 +1,306 @@
+//! Alerts: people are told when something is wrong, and when it is over (R-C5).
+//!
+//! Every ten seconds, and right after a letter was written, whoever maintains the store looks at its numbers (`facts`), asks the
+//! rules what they find (`rules`), and what that means for what people know already (`turn`). What they are told becomes jobs of our
+//! own in the transaction that remembers it, so that each message is made once, by one engine, and delivered under a policy as any
+//! work is (`deliver`). Letters of those jobs count for no rule: an alert never raises an alert.
+
+mod deliver;
+mod facts;
+mod message;
+mod rules;
+mod silence;
+mod turn;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use redrive_policy::{AlertBy, AlertReceiver, AlertSettings};
+use redrive_store::{JobId, NoticeChange, Posted, Timestamp};
+
+pub use deliver::AlertExecutor;
+pub use rules::{AlertRule, AlertUnit, Finding};
+pub use silence::{NewSilence, Silence};
+
+use super::{Engine, EngineError};
+use message::Message;
+use turn::State;
+
+/// The queue of messages. What happens in it counts for no rule.
+pub const ALERT_QUEUE: &str = "redrive-alerts";
+/// The kind of messages.
+pub const ALERT_KIND: &str = "alert";
+/// What a message carries, so that it is known when it comes back to us.
+pub const ALERT_HOP: &str = "redrive-alert-hop";
+
+/// Where the state of alerts stands on the board.
+const SPACE: &str = "alert";
+const NAME: &str = "state";
+/// How often the numbers are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// Where the server listens when nothing is said.
+const OWN_ADDRESS: &str = "127.0.0.1:7411";
+
+/// What this engine knows of alerts.
+#[derive(Debug)]
+pub(super) struct Alerts {
+    settings: Mutex<Arc<AlertSettings>>,
+    /// When the numbers are looked at next, on the steady clock.
+    next: Mutex<Duration>,
+    /// A letter was written here.
+    soon: AtomicBool,
+}
+
+impl Alerts {
+    pub(super) fn new(settings: AlertSettings) -> Alerts {
+        let settings = Mutex::new(Arc::new(settings));
+        Alerts { settings, next: Mutex::new(Duration::ZERO), soon: AtomicBool::new(false) }
+    }
+
+    fn is_time(&self, steady: Duration) -> bool {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.soon.swap(false, Ordering::Relaxed) && steady < *next {
+            return false;
+        }
+        *next = steady.saturating_add(LOOK_EVERY);
+        true
+    }
+}
+
+/// How a rule stands.
+#[derive(Debug, Clone)]
+pub struct AlertStatus {
+    /// What it finds now.
+    pub finding: Finding,
+    /// Since when it has been found to be so, as far as somebody looked.
+    pub since: Option<Timestamp>,
+    /// When people were told last.
+    pub told_at: Option<Timestamp>,
+    /// By what it is silenced.
+    pub silence: Option<Silence>,
+}
+
+/// Everything about alerts, as of now.
+#[derive(Debug, Clone)]
+pub struct AlertReport {
+    /// Each rule that is on.
+    pub rules: Vec<AlertStatus>,
+    /// Rules that are off.
+    pub off: Vec<AlertRule>,
+    /// What is silenced.
+    pub silences: Vec<Silence>,
+    /// Who is told: names, and where to without secrets.
+    pub receivers: Vec<(String, String)>,
+}
+
+impl AlertReport {
+    /// Whether anything is wrong.
+    pub fn is_firing(&self) -> bool {
+        self.rules.iter().any(|rule| rule.finding.firing)
+    }
+}
+
+/// Why something about alerts cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AlertProblem {
+    /// A message to ourselves would never end.
+    #[error("the webhook of {0:?} is this very server; an alert must go somewhere else")]
+    OwnServer(String),
+    /// Nobody is to be told.
+    #[error("nobody is told: the configuration has no [[alerts.receivers]]")]
+    NoReceivers,
+    /// There is no such receiver.
+    #[error("there is no receiver {name:?}; known: {}", .known.join(", "))]
+    NoReceiver {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// Neither a rule nor the fingerprint of a group.
+    #[error("{name:?} is neither a rule nor the fingerprint of a group; rules: {}", .known.join(", "))]
+    NotSilenceable {
+        /// What was given.
+        name: String,
+        /// The rules.
+        known: Vec<String>,
+    },
+    /// There is no such silence.
+    #[error("there is no silence {0:?}")]
+    NoSilence(String),
+    /// Too many.
+    #[error("there are {0} silences already, which is the most")]
+    TooManySilences(u32),
+    /// What is kept was written by a redrive that this one does not understand.
+    #[error("what is kept of alerts cannot be read: {0}")]
+    Unreadable(String),
+}
+
+/// Whether nobody is told by asking ourselves.
+pub(super) fn check_receivers(settings: &AlertSettings, listen: &[String]) -> Result<(), AlertProblem> {
+    for receiver in &settings.receivers {
+        if let AlertBy::Webhook { url, .. } = &receiver.by
+            && is_own(url, listen)
+        {
+            return Err(AlertProblem::OwnServer(receiver.name.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an address leads to one that we listen at.
+fn is_own(url: &str, listen: &[String]) -> bool {
+    let Ok(url) = reqwest::Url::parse(url) else { return false };
+    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return false };
+    let bare = |host: &str| host.trim_matches(['[', ']']).to_ascii_lowercase();
+    let host = bare(host);
+    let is_here = |host: &str| {
+        let address = host.parse::<std::net::IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback() || address.is_unspecified())
+    };
+    let usual = [OWN_ADDRESS.to_owned()];
+    let listen = if listen.is_empty() { &usual } else { listen };
+    listen.iter().filter_map(|address| address.rsplit_once(':')).any(|(own, own_port)| {
+        let own = bare(own);
+        own_port == port.to_string() && (own == host || (is_here(&own) && is_here(&host)))
+    })
+}
+
+/// A receiver's address as it may be shown: of a webhook the host alone, since the rest is often a secret.
+fn shown_place(receiver: &AlertReceiver) -> String {
+    match &receiver.by {
+        AlertBy::Webhook { url, .. } => match reqwest::Url::parse(url) {
+            Ok(url) => format!("{}://{}/…", url.scheme(), url.host_str().unwrap_or_default()),
+            Err(_) => "webhook".to_owned(),
+        },
+        AlertBy::Command(argv) => argv.first().cloned().unwrap_or_default(),
+    }
+}
+
+impl Engine {
+    /// When people are told, and who.
+    pub fn alert_settings(&self) -> Arc<AlertSettings> {
+        Arc::clone(&self.0.alerts.settings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Exchanges when people are told, and who, for what a configuration says.
+    pub(super) fn reload_alerts(&self, settings: &AlertSettings, listen: &[String]) {
+        if let Err(error) = check_receivers(settings, listen) {
+            tracing::error!(%error, "the alerts stay as they were");
+            return;
+        }
+        let mut held = self.0.alerts.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        *held = Arc::new(settings.clone());
+    }
+
+    /// A letter was written: the next maintenance looks at the rules.
+    pub(super) fn alert_soon(&self) {
+        self.0.alerts.soon.store(true, Ordering::Relaxed);
+    }
+
+    /// Looks at the rules if it is time, and tells people what is new. How many messages came of it.
+    pub(super) async fn look_at_alerts(&self) -> Result<u64, EngineError> {
+        let settings = self.alert_settings();
+        if settings.receivers.is_empty() || !self.0.alerts.is_time(self.clock().steady()) {
+            return Ok(0);
+        }
+        let told = self.tell_alerts(&settings).await;
+        if told.is_err() {
+            self.alert_soon();
+        }
+        told
+    }
+
+    async fn tell_alerts(&self, settings: &AlertSettings) -> Result<u64, EngineError> {
+        let now = self.now();
+        // First what is known, then what is: whoever is faster has seen at least as much.
+        let notice = self.store().notice(SPACE.to_owned(), NAME.to_owned()).await?;
+        let before =
+            notice.as_ref().map(|notice| State::read(&notice.value)).transpose()?.unwrap_or_default();
+        let silences = self.silences().await?;
+        let facts = self.alert_facts(now).await?;
+        let findings = rules::findings(settings, &facts);
+        let (after, messages) = turn::turn(settings, &before, &findings, &facts, &silences, now);
+        if after == before {
+            return Ok(0);
+        }
+        let change = NoticeChange {
+            space: SPACE.to_owned(),
+            name: NAME.to_owned(),
+            seen: notice.map(|notice| notice.version),
+            value: Some(after.write()?),
+            due_at: None,
+        };
+        let jobs: Vec<_> = messages.iter().flat_map(|message| message.jobs(settings, self)).collect();
+        let events = messages.iter().map(Message::event).collect();
+        let count = messages.len() as u64;
+        match self.store().post(now, vec![change], jobs, events).await? {
+            Posted::Done { .. } => Ok(count),
+            // Another engine has told it.
+            Posted::Outrun => Ok(0),
+        }
+    }
+
+    /// How every rule stands now. Nobody is told of it.
+    pub async fn alerts(&self) -> Result<AlertReport, EngineError> {
+        let (now, settings) = (self.now(), self.alert_settings());
+        let facts = self.alert_facts(now).await?;
+        let notice = self.store().notice(SPACE.to_owned(), NAME.to_owned()).await?;
+        let state = notice.map(|notice| State::read(&notice.value)).transpose()?.unwrap_or_default();
+        let silences = self.silences().await?;
+        let findings = rules::findings(&settings, &facts);
+        let off = AlertRule::ALL.into_iter().filter(|rule| findings.iter().all(|one| one.rule != *rule));
+        let status = |finding: &Finding| AlertStatus {
+            since: state.since(finding.rule),
+            told_at: state.told_at(finding.rule),
+            silence: silences.iter().find(|silence| silence.covers_rule(finding.rule, now)).cloned(),
+            finding: finding.clone(),
+        };
+        let receivers = settings.receivers.iter().map(|one| (one.name.clone(), shown_place(one))).collect();
+        Ok(AlertReport {
+            rules: findings.iter().map(status).collect(),
+            off: off.collect(),
+            silences,
+            receivers,
+        })
+    }
+
+    /// Sends a test to everybody who is told, or to one of them. The jobs that deliver it.
+    pub async fn test_alerts(&self, receiver: Option<&str>) -> Result<Vec<(String, JobId)>, EngineError> {
+        let settings = self.alert_settings();
+        if settings.receivers.is_empty() {
+            return Err(AlertProblem::NoReceivers.into());
+        }
+        let names: Vec<String> = settings.receivers.iter().map(|one| one.name.clone()).collect();
+        if let Some(name) = receiver.filter(|name| !names.iter().any(|known| known == name)) {
+            return Err(AlertProblem::NoReceiver { name: name.to_owned(), known: names }.into());
+        }
+        let message = Message::test(self.now());
+        let wanted = settings.receivers.iter().filter(|one| receiver.is_none_or(|name| name == one.name));
+        let (names, jobs): (Vec<String>, Vec<_>) =
+            wanted.map(|one| (one.name.clone(), message.job(one, &settings, self))).unzip();
+        let enqueued = self.enqueue_many(jobs).await?;
+        Ok(names.into_iter().zip(enqueued.into_iter().map(|one| one.id)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reliability row 61: a webhook that points at our own server is refused, however it is written.
+    #[test]
+    fn a_webhook_to_ourselves_is_known() {
+        let own = |url: &str, listen: &[&str]| {
+            is_own(url, &listen.iter().map(|address| (*address).to_owned()).collect::<Vec<_>>())
+        };
+        assert!(own("http://127.0.0.1:7411/v1/jobs", &[]));
+        assert!(own("http://localhost:7411/", &[]));
+        assert!(own("http://[::1]:7411/x", &["0.0.0.0:7411"]));
+        assert!(own("https://redrive.example.com/x", &["redrive.example.com:443"]));
+        assert!(!own("http://127.0.0.1:7412/", &[]));
+        assert!(!own("http://10.0.0.7:7411/", &["127.0.0.1:7411"]));
+    }
+}

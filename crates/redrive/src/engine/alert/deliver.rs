@@ -1,0 +1,278 @@
+//! The delivery of a message, as one attempt of a job: its words are made here, from a template in the receiver's language, and it
+//! is posted to a webhook or given to a command.
+//!
+//! Where to is looked up in the configuration of this process, by the receiver's name: addresses are often secrets, and a job holds
+//! none. A template that does not work is told of loudly, and the built-in one takes its place: a broken message is better than
+//! none.
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::time::Duration;
+
+use minijinja::{AutoEscape, Environment};
+use redrive_policy::{AlertBy, AlertReceiver, Cause, Lang, Verdict, human_duration};
+use redrive_store::{EventStatus, NewEvent};
+use serde_json::json;
+
+use super::message::{Delivery, Message};
+use super::{ALERT_HOP, ALERT_QUEUE};
+use crate::engine::handler::unreadable;
+use crate::engine::{Engine, EngineError, Executor, Running};
+use crate::exec::{CommandSpec, Wiring, run_command};
+use crate::http_call::{HttpSpec, call_http, http_client};
+use crate::outcome::{Evidence, Executed, Outcome};
+
+/// How much work a template may make.
+const FUEL: u64 = 200_000;
+/// The longest body.
+const MOST_BYTES: usize = 256 * 1024;
+/// The longest file that is read as a template.
+const MOST_TEMPLATE: u64 = 64 * 1024;
+
+const TEXT_EN: &str = include_str!("templates/text.en.j2");
+const TEXT_JA: &str = include_str!("templates/text.ja.j2");
+const JSON: &str = include_str!("templates/json.j2");
+const SLACK: &str = include_str!("templates/slack.j2");
+
+/// Delivers messages of alerts. A worker of an engine whose configuration has receivers has one by itself.
+#[derive(Debug, Clone)]
+pub struct AlertExecutor {
+    client: reqwest::Client,
+}
+
+impl AlertExecutor {
+    /// With a client of our own. It uses no proxy of the environment, and follows no redirect.
+    pub fn new() -> Result<AlertExecutor, EngineError> {
+        let client = http_client().no_proxy().build().map_err(EngineError::HttpClient)?;
+        Ok(AlertExecutor { client })
+    }
+
+    async fn deliver(&self, running: &Running, delivery: &Delivery) -> Executed {
+        let engine = running.engine();
+        let settings = engine.alert_settings();
+        let Some(to) = settings.receivers.iter().find(|one| one.name == delivery.receiver) else {
+            let evidence = Evidence {
+                said: Some((Cause::Configuration, Verdict::No)),
+                error_type: "Receiver".to_owned(),
+                message: format!("there is no receiver {:?} in the configuration", delivery.receiver),
+                ..Evidence::default()
+            };
+            return Executed::silent(Outcome::failed(evidence), Duration::ZERO);
+        };
+        let words = Words::new(engine, to, &delivery.message);
+        let body = body(engine, to, &words).await;
+        match &to.by {
+            AlertBy::Webhook { url, headers, .. } => {
+                let mut all = vec![
+                    ("content-type".to_owned(), "application/json".to_owned()),
+                    (ALERT_HOP.to_owned(), "1".to_owned()),
+                ];
+                all.extend(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+                let spec =
+                    HttpSpec { headers: all, body: Some(body.into_bytes()), ..HttpSpec::new("POST", url) };
+                let executed = call_http(&self.client, &spec, &running.surroundings()).await;
+                without_address(executed, url)
+            }
+            AlertBy::Command(argv) => {
+                let argv: Vec<std::ffi::OsString> = argv.iter().map(Into::into).collect();
+                let spec =
+                    CommandSpec { env: words.variables(to), stdin: Some(body), ..CommandSpec::new(&argv) };
+                run_command(&spec, &running.surroundings(), Wiring::captured()).await
+            }
+        }
+    }
+}
+
+impl Executor for AlertExecutor {
+    fn execute<'a>(&'a self, running: &'a Running) -> Pin<Box<dyn Future<Output = Executed> + Send + 'a>> {
+        Box::pin(async move {
+            match serde_json::from_slice::<Delivery>(&running.job.payload) {
+                Ok(delivery) => self.deliver(running, &delivery).await,
+                Err(error) => {
+                    Executed::silent(Outcome::failed(unreadable(&error.to_string())), Duration::ZERO)
+                }
+            }
+        })
+    }
+
+    fn leeway(&self) -> Duration {
+        // Calls and commands keep to the limit themselves.
+        Duration::from_secs(15)
+    }
+}
+
+/// What an answer or an error says about where it came from is often the secret itself.
+fn without_address(mut executed: Executed, url: &str) -> Executed {
+    let Ok(parsed) = reqwest::Url::parse(url) else { return executed };
+    let mut secrets: Vec<String> = vec![url.to_owned()];
+    secrets.extend(parsed.path_segments().into_iter().flatten().map(str::to_owned));
+    secrets.extend(parsed.query().map(str::to_owned));
+    secrets.retain(|part| part.len() >= 6);
+    let blank = |text: &mut String| {
+        for secret in &secrets {
+            if text.contains(secret.as_str()) {
+                *text = text.replace(secret.as_str(), "[redacted]");
+            }
+        }
+    };
+    executed.stdout_tail.as_mut().map(&blank);
+    if let Outcome::Failed(evidence) = &mut executed.outcome {
+        blank(&mut evidence.message);
+    }
+    executed
+}
+
+/// What templates are given.
+struct Words<'a> {
+    message: &'a Message,
+    lang: Lang,
+    value: Option<String>,
+    threshold: Option<String>,
+    store: String,
+    receiver: &'a str,
+}
+
+impl<'a> Words<'a> {
+    fn new(engine: &Engine, to: &'a AlertReceiver, message: &'a Message) -> Words<'a> {
+        let shown = |number: Option<f64>| number.map(|number| shown(number, message.unit.as_deref()));
+        Words {
+            lang: to.lang.unwrap_or(engine.0.lang),
+            value: shown(message.value),
+            threshold: shown(message.threshold),
+            store: engine.store().location(),
+            receiver: &to.name,
+            message,
+        }
+    }
+
+    /// The built-in words.
+    fn text(&self) -> Result<String, minijinja::Error> {
+        let source = match self.lang {
+            Lang::En => TEXT_EN,
+            Lang::Ja => TEXT_JA,
+        };
+        let text = self.render("text", source, AutoEscape::None, "")?;
+        Ok(text.trim_end().to_owned())
+    }
+
+    fn render(
+        &self,
+        name: &str,
+        source: &str,
+        escape: AutoEscape,
+        text: &str,
+    ) -> Result<String, minijinja::Error> {
+        let mut environment = Environment::new();
+        environment.set_fuel(Some(FUEL));
+        environment.set_auto_escape_callback(move |_| escape.clone());
+        environment.add_filter("slack", for_slack);
+        environment.add_template_owned(name.to_owned(), source.to_owned())?;
+        let message = self.message;
+        let known = json!({
+            "what": message.what, "rule": message.rule, "severity": message.severity, "unit": message.unit,
+            "number": message.value, "limit": message.threshold, "value": self.value,
+            "threshold": self.threshold, "samples": message.samples, "since": message.since, "at": message.at,
+            "more": message.more, "groups": message.groups, "store": self.store, "receiver": self.receiver,
+            "lang": self.lang.name(), "text": text, "title": text.lines().next().unwrap_or_default(),
+        });
+        environment.get_template(name)?.render(minijinja::value::Serde(&known))
+    }
+
+    /// The variables that a command gets.
+    fn variables(&self, to: &AlertReceiver) -> std::collections::BTreeMap<String, String> {
+        let message = self.message;
+        let what = serde_json::to_value(message.what).ok();
+        let pairs = [
+            ("WHAT", what.and_then(|what| what.as_str().map(str::to_owned)).unwrap_or_default()),
+            ("RULE", message.rule.clone().unwrap_or_default()),
+            ("SEVERITY", message.severity.clone()),
+            ("VALUE", self.value.clone().unwrap_or_default()),
+            ("THRESHOLD", self.threshold.clone().unwrap_or_default()),
+            ("SINCE", message.since.to_string()),
+            ("AT", message.at.to_string()),
+            ("RECEIVER", to.name.clone()),
+        ];
+        pairs.into_iter().map(|(name, value)| (format!("REDRIVE_ALERT_{name}"), value)).collect()
+    }
+}
+
+/// A number as people read it.
+fn shown(number: f64, unit: Option<&str>) -> String {
+    match unit {
+        Some("percent") => format!("{number} %"),
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        Some("ms") => human_duration(Duration::from_secs((number / 1_000.0).max(0.0) as u64)),
+        _ => number.round().to_string(),
+    }
+}
+
+/// A text in which nothing is a command of Slack: no mention, no link.
+fn for_slack(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// The body: of the receiver's own template, if it has one that works.
+async fn body(engine: &Engine, to: &AlertReceiver, words: &Words<'_>) -> String {
+    if let Some(path) = &to.template {
+        match own_body(path, to, words) {
+            Ok(body) => return body,
+            Err(why) => tell_broken(engine, to, &why).await,
+        }
+    }
+    built_in(to, words).unwrap_or_else(|error| {
+        tracing::error!(%error, "a built-in template does not work");
+        json!({ "schema": "redrive/alert.v1", "message": words.message }).to_string()
+    })
+}
+
+fn built_in(to: &AlertReceiver, words: &Words<'_>) -> Result<String, minijinja::Error> {
+    let text = words.text()?;
+    match &to.by {
+        AlertBy::Webhook { slack: true, .. } => words.render("slack", SLACK, AutoEscape::Json, &text),
+        AlertBy::Webhook { slack: false, .. } => words.render("json", JSON, AutoEscape::Json, &text),
+        AlertBy::Command(_) => Ok(text + "\n"),
+    }
+}
+
+fn own_body(path: &str, to: &AlertReceiver, words: &Words<'_>) -> Result<String, String> {
+    let size = std::fs::metadata(Path::new(path)).map_err(|error| error.to_string())?.len();
+    if size > MOST_TEMPLATE {
+        return Err(format!("it has {size} bytes; {MOST_TEMPLATE} is the most"));
+    }
+    let source = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let escape = match to.by {
+        AlertBy::Webhook { .. } => AutoEscape::Json,
+        AlertBy::Command(_) => AutoEscape::None,
+    };
+    let text = words.text().map_err(|error| error.to_string())?;
+    let body = words.render("own", &source, escape, &text).map_err(|error| error.to_string())?;
+    if body.len() > MOST_BYTES {
+        return Err(format!("what it makes has {} bytes; {MOST_BYTES} is the most", body.len()));
+    }
+    if matches!(to.by, AlertBy::Webhook { .. }) {
+        serde_json::from_str::<serde::de::IgnoredAny>(&body)
+            .map_err(|error| format!("what it makes is no JSON: {error}"))?;
+    }
+    Ok(body)
+}
+
+/// Loudly: in the log and in the stream. The message goes out all the same.
+async fn tell_broken(engine: &Engine, to: &AlertReceiver, why: &str) {
+    tracing::error!(
+        receiver = to.name,
+        why,
+        "the template of a receiver does not work; the built-in one is used"
+    );
+    let event = NewEvent {
+        event_type: "alert_template_broken".to_owned(),
+        source: ALERT_QUEUE.to_owned(),
+        data: json!({ "receiver": to.name, "why": why.chars().take(500).collect::<String>() }),
+        importance: Some(4),
+        status: Some(EventStatus::Success),
+        ..NewEvent::default()
+    };
+    if let Err(error) = engine.store().append(engine.now(), vec![event]).await {
+        tracing::error!(%error, "that a template does not work could not be written down");
+    }
+}

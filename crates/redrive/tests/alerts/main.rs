@@ -1,0 +1,9 @@
+//! Alerts on a real store, delivered to a webhook on this machine and to commands.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod command;
+mod sink;
+mod webhook;
+mod world;

@@ -1,0 +1,9 @@
+//! Traffic protection with the real engine on real stores (R-P15): a target that gets sick and heals, limits that all engines
+//! share, and ten thousand jobs that fail together.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod shared;
+mod sick;
+mod storm;
+mod support;

@@ -1,0 +1,104 @@
+//! Several engines on one store are one system: the breaker of one is the breaker of all, and a killed one frees its share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive::engine::Engine;
+use redrive_store::{Jobs, Postgres, PostgresOptions, Store};
+
+use super::support::{Elsewhere, World, call, config, run};
+
+/// R-P15, reliability "state of the breaker in memory": what one engine has found out holds for the other within a second.
+#[test]
+fn two_engines_on_one_postgresql_share_the_breaker() {
+    let Some(shared) = redrive_testing::shared() else { return };
+    run(async {
+        let schema = shared.schema();
+        let open = || async {
+            let options =
+                PostgresOptions { create: true, schema: Some(schema.clone()), ..Default::default() };
+            let store: Arc<dyn Store> = Arc::new(Postgres::open(shared.url(), options).await.unwrap());
+            let settings = "[targets.\"host:a.example\"]\nof_at_least = 5\nopen_for = \"60s\"\nopen_for_at_most = \"60s\"\n";
+            Engine::builder(store).config(&config(settings)).build().unwrap()
+        };
+        let (one, two) = (open().await, open().await);
+        let (first, second) = (Elsewhere::new(&one).await, Elsewhere::new(&two).await);
+        let add = |count: usize| {
+            let engine = one.clone();
+            async move {
+                let jobs = (0..count).map(|_| call("https://a.example/")).collect();
+                engine.store().enqueue(engine.now(), jobs).await.unwrap();
+            }
+        };
+        add(1).await;
+        let well = second.take(1).await;
+        assert_eq!(well.len(), 1);
+        second.end(well, true).await;
+        add(8).await;
+        let sick = first.take(8).await;
+        assert_eq!(sick.len(), 8);
+        first.end(sick, false).await;
+        assert_eq!(one.target("host:a.example").await.unwrap().unwrap().phase.name(), "open");
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        add(3).await;
+        assert!(second.take(10).await.is_empty(), "the other engine knows");
+        let seen = two.target("host:a.example").await.unwrap().unwrap();
+        assert!(seen.parked_total >= 3, "{seen:?}");
+    });
+}
+
+/// R-P15: a limit holds over all engines, and what a killed one had comes free once it has been silent for half a minute.
+#[test]
+fn a_killed_engine_frees_its_share() {
+    run(async {
+        let world = World::new();
+        let settings = "[targets.\"host:a.example\"]\nconcurrency = 3\n";
+        let (one, two) = (world.engine(settings, 1), world.engine(settings, 2));
+        let (first, second) = (Elsewhere::new(&one).await, Elsewhere::new(&two).await);
+        let jobs = (0..8).map(|_| call("https://a.example/")).collect();
+        world.store.enqueue(one.now(), jobs).await.unwrap();
+        let had = first.take(2).await;
+        assert_eq!(had.len(), 2);
+        assert_eq!(second.take(10).await.len(), 1, "three at a time, over both");
+        // It is gone without a word. The other lives, and says so.
+        drop((had, first, one));
+        let worker =
+            world.store.register(two.now(), "tidy".to_owned(), Duration::from_hours(1)).await.unwrap();
+        for _ in 0..29 {
+            world.clock.advance(Duration::from_secs(1));
+            two.maintain(worker).await.unwrap();
+            assert!(second.take(10).await.is_empty());
+        }
+        world.clock.advance(Duration::from_secs(12));
+        assert_eq!(
+            second.take(10).await.len(),
+            2,
+            "its own one still runs, and the two of the dead count no more"
+        );
+    });
+}
+
+/// R-P15: many engines that ask at the same time never pass a limit together.
+#[test]
+fn engines_that_ask_at_once_pass_no_limit() {
+    run(async {
+        let world = World::new();
+        let settings = "[targets.\"host:a.example\"]\nconcurrency = 4\n";
+        let jobs = (0..64).map(|_| call("https://a.example/")).collect();
+        let mut doors = Vec::new();
+        for seed in 0..6 {
+            doors.push(Elsewhere::new(&world.engine(settings, seed)).await);
+        }
+        world.store.enqueue(doors[0].engine.now(), jobs).await.unwrap();
+        let mut asked = tokio::task::JoinSet::new();
+        for door in doors {
+            asked.spawn(async move {
+                let some = door.take(8).await;
+                (door, some)
+            });
+        }
+        let all: Vec<_> = asked.join_all().await;
+        let went: usize = all.iter().map(|(_, some)| some.len()).sum();
+        assert!((1..=4).contains(&went), "{went} run at a time");
+    });
+}
