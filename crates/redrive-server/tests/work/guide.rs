@@ -16,8 +16,8 @@ fn root() -> std::path::PathBuf {
 /// The blocks of a language on the page.
 pub(crate) fn blocks(language: &str) -> Vec<String> {
     let page = std::fs::read_to_string(root().join("docs/workers.md")).unwrap();
-    let blocks = page.split(&format!("```{language}\n")).skip(1);
-    blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
+    let begins = format!("```{language}\n");
+    page.split(&begins).skip(1).map(|block| block.split("```").next().unwrap().to_owned()).collect()
 }
 
 fn python(site: &Site, code: &str) -> Command {

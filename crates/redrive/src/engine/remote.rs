@@ -289,7 +289,7 @@ impl Remote {
         let failing = Failing { latency: Some(latency), output, ..failing };
         Box::pin(async move {
             let ending = match engine.store().job(token.job).await?.and_then(|record| record.job) {
-                Some(job) => ending_of(engine, &leased(held, job), failing, None).await,
+                Some(job) => ending_of(engine, &leased(&held, job), failing, None).await,
                 // It is over, and so is the lease: that is what the store will find.
                 None => Ending::Released { why: "its job is over".to_owned() },
             };
@@ -377,7 +377,7 @@ impl Drop for Kept<'_> {
 }
 
 /// A job as its attempt saw it: what it has been through stood in the lease.
-fn leased(held: HeldLease, job: redrive_store::Job) -> LeasedJob {
+fn leased(held: &HeldLease, job: redrive_store::Job) -> LeasedJob {
     LeasedJob {
         token: held.token,
         job,

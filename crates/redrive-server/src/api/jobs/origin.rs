@@ -8,8 +8,7 @@ use crate::Server;
 use crate::problem::{Code, Problem};
 
 /// Whether a job that comes through the API may be added: its payload must be one that its kind can run.
-pub(in crate::api) fn check_origin(_server: &Server, job: &NewJob) -> Result<(), Problem> {
-pub(super) fn check_origin(server: &Server, job: &NewJob) -> Result<(), Problem> {
+pub(in crate::api) fn check_origin(server: &Server, job: &NewJob) -> Result<(), Problem> {
     match &*job.kind {
         "exec" => {
             let spec = CommandSpec::from_payload(&job.payload);

@@ -105,13 +105,10 @@ impl Engine {
         if let Some(at) = oldest {
             text.sample("redrive_dead_letter_oldest_age_seconds", &[], now.since(at).as_secs_f64());
         }
-        self.groups_and_types(&mut text).await?;
-        self.recovery(&mut text).await?;
-        self.queues_and_runs(&mut text).await?;
-        self.expose_targets(&mut text).await?;
         self.groups_and_types(text).await?;
         self.recovery(text).await?;
         self.queues_and_runs(text).await?;
+        self.expose_targets(text).await?;
         if let Some(keys) = KeyUse::of(&Sums::of(&counts), self.store().key_standing().await?) {
             keys.expose(text);
         }
