@@ -209,8 +209,8 @@ export class Client {
         const said = await answer.text();
         if (answer.ok) return (said ? JSON.parse(said) : undefined) as T;
         const asked = retryAfter(answer.headers.get("Retry-After"));
-        trouble = new Problem(answer.status, told(said), asked);
-        if (!PASSING.has(answer.status)) throw trouble;
+        const problem = (trouble = new Problem(answer.status, told(said), asked));
+        if (!PASSING.has(answer.status) && problem.code !== "idempotency-in-flight") throw trouble;
         wait = asked ?? wait;
       } catch (error) {
         if (error === trouble || options.signal?.aborted) throw error;
