@@ -4,7 +4,7 @@
  *     const client = new Client("http://127.0.0.1:7411");
  *     await client.enqueue("greet", { name: "Ada" }, { queue: "mail" });
  *
- *     const worker = new Worker(client, "mail", { greet: async (job) => console.log("hello", job.payload) });
+ *     const worker = new Worker(client, "mail", { greet: async (job: Job) => console.log("hello", job.payload) });
  *     process.on("SIGTERM", () => worker.stop());
  *     await worker.run();
  *
