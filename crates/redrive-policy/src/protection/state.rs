@@ -160,9 +160,10 @@ impl TargetState {
         seen.mend(settings, now_ms);
         let sums = seen.sums();
         let parked = seen.line.waiting(now_ms).saturating_add(seen.retry_line.waiting(now_ms));
-        let next_at = match seen.phase {
-            Phase::Open { until, .. } => Some(until),
-            Phase::Closed | Phase::HalfOpen { .. } | Phase::Ramp { .. } => None,
+        // As it was written: whoever looks may not know how it is protected.
+        let next_at = match self.phase {
+            Phase::Open { until, .. } if until > now_ms => Some(until),
+            Phase::Open { .. } | Phase::Closed | Phase::HalfOpen { .. } | Phase::Ramp { .. } => None,
         };
         Standing {
             calls: sums.ok.saturating_add(sums.sick).saturating_add(sums.refused),

@@ -109,8 +109,11 @@ fn an_alert_never_alerts_about_itself() {
         let letters = report.rules.iter().find(|one| one.finding.rule == AlertRule::DeadLetters).unwrap();
         assert_eq!(letters.finding.value, Some(1.0), "the letter of the message does not count");
         assert_eq!(sink.got().len(), 1, "what is refused for good is not sent again");
-        let stream = world.stream().await;
-        assert!(!stream.contains("verysecretpath"));
+        let letters = world.engine.store().letters(LetterFilter::default(), 10).await.unwrap();
+        let told = world.stream().await + &serde_json::to_string(&letters).unwrap();
+        assert!(!told.contains("verysecretpath") && !told.contains("topsecretheader"), "{told}");
+        let payloads = letters.iter().map(|letter| String::from_utf8_lossy(&letter.payload).into_owned());
+        assert!(payloads.into_iter().all(|payload| !payload.contains("verysecretpath")));
     });
 }
 
@@ -141,6 +144,33 @@ fn what_is_acknowledged_or_silenced_is_not_told() {
             .unwrap();
         assert_eq!(world.look_after(MINUTE).await, 1, "it is over");
         assert!(!world.engine.alerts().await.unwrap().is_firing());
+    });
+}
+
+/// R-C5: the worker that wrote the first letter has somebody told at once, and does not wait for the next look.
+#[test]
+fn the_first_letter_is_told_at_once() {
+    run(async {
+        let sink = Sink::answering(&[]).await;
+        let world = World::new(&config(&sink.url())).await;
+        assert_eq!(world.look_after(Duration::ZERO).await, 0);
+        world.engine.enqueue(redrive_store::NewJob::new("hopeless", "null")).await.unwrap();
+        let worker = world.engine.worker().queues(["default"]).wait(Duration::from_millis(5));
+        let worker = worker.handle("hopeless", |(): (), _: redrive::engine::Context| async {
+            Err::<(), _>(redrive::fail(redrive::Cause::ValidationError, "no such address"))
+        });
+        let (shutdown, working) = (redrive::engine::Shutdown::new(), worker.register().await.unwrap());
+        let ending = shutdown.clone();
+        let told = async {
+            // No time passes: what is told is told because a letter was written.
+            while sink.got().is_empty() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            ending.now();
+        };
+        let (worked, ()) = tokio::join!(working.run(&shutdown), told);
+        worked.unwrap();
+        assert_eq!(sink.got()[0].body["what"], "fired");
     });
 }
 

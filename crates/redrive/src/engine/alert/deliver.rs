@@ -116,7 +116,9 @@ fn without_address(mut executed: Executed, url: &str) -> Executed {
             }
         }
     };
-    executed.stdout_tail.as_mut().map(&blank);
+    if let Some(tail) = &mut executed.stdout_tail {
+        blank(tail);
+    }
     if let Outcome::Failed(evidence) = &mut executed.outcome {
         blank(&mut evidence.message);
     }

@@ -18,6 +18,8 @@ use crate::engine::{Engine, EngineError};
 
 /// How long work waits when nobody could make out in time whether it may go, at the most.
 const CONTENDED: Duration = Duration::from_secs(1);
+/// How many targets are told of at a time.
+const AT_A_TIME: usize = 200;
 /// How many leases that seem to be over are looked at in one round.
 const LOOK_AT: usize = 64;
 
@@ -75,7 +77,7 @@ impl Engine {
     /// Whether nothing of this is protected, as far as can be told without looking anything up.
     pub(in crate::engine) fn passes_freely(&self, leased: &[LeasedJob], also: Option<&str>) -> bool {
         let rules = self.targets_known().rules();
-        rules.read_at.is_some() && leased.iter().all(|leased| rules.targets_of(&leased.job, also).is_empty())
+        rules.read_at.is_some() && also.is_none() && leased.iter().all(|leased| rules.is_free(&leased.job))
     }
 
     /// How each of these ends that may not go now; nothing for who may.
@@ -250,10 +252,12 @@ impl Engine {
 
     /// Tells the others. What does not come through is told the next time: nobody's work waits for it.
     pub(super) async fn tell_targets(&self, names: &[Arc<str>]) {
-        match self.swap_targets(names, |_, _| ()).await {
-            Ok(((), true)) => {}
-            Ok(((), false)) => tracing::debug!("what became of calls is told later: others are faster"),
-            Err(error) => tracing::warn!(%error, "what became of calls is told later"),
+        for some in names.chunks(AT_A_TIME) {
+            match self.swap_targets(some, |_, _| ()).await {
+                Ok(((), true)) => {}
+                Ok(((), false)) => tracing::debug!("what became of calls is told later: others are faster"),
+                Err(error) => tracing::warn!(%error, "what became of calls is told later"),
+            }
         }
     }
 
