@@ -167,7 +167,8 @@ class Client:
                 if status < 400:
                     return told
                 trouble = Problem(status, told if isinstance(told, dict) else {}, asked)
-                if status not in PASSING:
+                # A key whose first request is still under way will have its answer soon.
+                if status not in PASSING and trouble.code != "idempotency-in-flight":
                     raise trouble
                 wait = asked if asked is not None else wait
             except (OSError, http.client.HTTPException) as error:

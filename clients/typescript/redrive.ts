@@ -4,7 +4,7 @@
  *     const client = new Client("http://127.0.0.1:7411");
  *     await client.enqueue("greet", { name: "Ada" }, { queue: "mail" });
  *
- *     const worker = new Worker(client, "mail", { greet: async (job) => console.log("hello", job.payload) });
+ *     const worker = new Worker(client, "mail", { greet: async (job: Job) => console.log("hello", job.payload) });
  *     process.on("SIGTERM", () => worker.stop());
  *     await worker.run();
  *
@@ -209,8 +209,8 @@ export class Client {
         const said = await answer.text();
         if (answer.ok) return (said ? JSON.parse(said) : undefined) as T;
         const asked = retryAfter(answer.headers.get("Retry-After"));
-        trouble = new Problem(answer.status, told(said), asked);
-        if (!PASSING.has(answer.status)) throw trouble;
+        const problem = (trouble = new Problem(answer.status, told(said), asked));
+        if (!PASSING.has(answer.status) && problem.code !== "idempotency-in-flight") throw trouble;
         wait = asked ?? wait;
       } catch (error) {
         if (error === trouble || options.signal?.aborted) throw error;

@@ -28,12 +28,14 @@ mod path;
 mod place;
 mod plan_file;
 mod problem;
+mod push_file;
 mod read_alert;
 mod read_auto_redrive;
 mod read_backoff;
 mod read_idempotency;
 mod read_plan;
 mod read_policy;
+mod read_push;
 mod read_review;
 mod read_rules;
 mod read_server;
@@ -66,6 +68,7 @@ pub use problem::{ConfigError, Expected, Place, Problem, ProblemKind, ValueType}
 pub use read_alert::{AlertBy, AlertReceiver, AlertSettings, Severity};
 pub use read_auto_redrive::AutoRedrive;
 pub use read_idempotency::ProxySettings;
+pub use read_push::PushConfig;
 pub use read_server::{Allowed, ServerConfig, TlsFiles};
 pub use read_target::TargetSettings;
 pub use task::TaskRetryOverride;
@@ -84,6 +87,8 @@ pub struct Config {
     pub alerts: AlertSettings,
     /// Rules by which workers put dead letters back.
     pub auto_redrive: Vec<AutoRedrive>,
+    /// Services that the server calls for jobs.
+    pub push: Vec<PushConfig>,
     /// How people are told.
     pub escalate: EscalateSettings,
     /// What output has to be like where it is reviewed.
@@ -228,6 +233,7 @@ impl Config {
             recovery: read_recovery(node),
             alerts: read_alert::read(node, &mut notes),
             auto_redrive: read_auto_redrive::read(node, &mut notes),
+            push: read_push::read(node, &mut notes),
             escalate: read_escalate(node),
             review: node.get("review").map(read_review::read).unwrap_or_default(),
             idempotency: read_idempotency::read(node, &mut notes),

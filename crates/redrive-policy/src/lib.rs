@@ -49,8 +49,8 @@ pub use cause::{Cause, CauseSet, Class, ErrorCategory, FailureType, UnknownName}
 pub use classify::{Classifier, Explanation, RuleError, RuleSpec, TEXT_BOUND, UserRule};
 pub use config::{
     AlertBy, AlertReceiver, AlertSettings, Allowed, AutoRedrive, Config, ConfigError, Expected, Format,
-    Place, Problem, ProblemKind, ProxySettings, RecoverySettings, ServerConfig, Settings, Severity,
-    TargetSettings, TaskRetryOverride, TlsFiles, ValueType, policy_from_json, policy_to_json,
+    Place, Problem, ProblemKind, ProxySettings, PushConfig, RecoverySettings, ServerConfig, Settings,
+    Severity, TargetSettings, TaskRetryOverride, TlsFiles, ValueType, policy_from_json, policy_to_json,
 };
 pub use decide::{
     Action, Decision, DecisionKind, DecisionRecord, DelaySource, History, Why, decide, describe_jitter,

@@ -24,12 +24,11 @@ impl Server {
     pub(crate) async fn remote(&self) -> Result<&Remote, EngineError> {
         let open = async || {
             let engine = self.engine();
-            let worker = match self.presence() {
-                Some(worker) => worker,
-                None => {
-                    let label = format!("server, process {}", std::process::id());
-                    engine.store().register(engine.now(), label, PRESENCE).await?
-                }
+            let worker = if let Some(worker) = self.presence() {
+                worker
+            } else {
+                let label = format!("server, process {}", std::process::id());
+                engine.store().register(engine.now(), label, PRESENCE).await?
             };
             engine.remote(worker).await
         };

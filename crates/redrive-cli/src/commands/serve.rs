@@ -6,16 +6,18 @@
 
 mod address;
 mod notify;
+mod push;
 mod reload;
 mod report;
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use redrive::engine::{
-    ALERT_KIND, AlertExecutor, CommandExecutor, Engine, EngineError, HttpExecutor, Shutdown, Worker,
-    WorkerReport,
+    ALERT_KIND, AlertExecutor, CommandExecutor, Engine, EngineError, HttpExecutor, PushEndpoint, Shutdown,
+    Worker, WorkerReport,
 };
 use redrive_policy::{Config, Lang};
 use redrive_server::{Drained, Server, ServerSettings, Tls};
@@ -86,6 +88,8 @@ struct Plan {
     concurrency: usize,
     queues: Vec<String>,
     settings: ServerSettings,
+    /// Services of the configuration that are called for jobs.
+    push: Vec<PushEndpoint>,
     /// The files of the certificate and of its key.
     tls: Option<(PathBuf, PathBuf)>,
     insecure_http: bool,
@@ -93,28 +97,31 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(args: &ServeArgs, config: &Config, stage: &Stage<'_>) -> Plan {
+    fn new(args: &ServeArgs, config: &Config, stage: &Stage<'_>) -> Result<Plan, Trouble> {
         let files = config.server.tls.as_ref().map(|tls| (PathBuf::from(&tls.cert), PathBuf::from(&tls.key)));
         let files = args.tls_cert.clone().zip(args.tls_key.clone()).or(files);
         let mut settings = ServerSettings::of(&config.server);
         settings.drain_for = args.drain_for.or(config.server.drain_for).unwrap_or(DEFAULT_DRAIN);
         let listen = [&args.listen, &config.server.listen].into_iter().find(|listen| !listen.is_empty());
         let configured = config.server.concurrency.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-        Plan {
+        Ok(Plan {
             listen: listen.cloned().unwrap_or_else(|| vec![DEFAULT_LISTEN.to_owned()]),
             concurrency: args.concurrency.or(configured).unwrap_or(DEFAULT_CONCURRENCY),
             queues: args.queue.clone(),
             settings,
+            push: push::endpoints(&config.push, |name| {
+                stage.env.get(OsStr::new(name))?.clone().into_string().ok()
+            })?,
             tls: files.map(|(cert, key)| (stage.cwd.join(cert), stage.cwd.join(key))),
             insecure_http: args.insecure_http || config.server.insecure_http,
             lang: stage.settings.lang,
-        }
+        })
     }
 }
 
 fn serve_whole(args: &ServeArgs, log: &Log, stage: &Stage<'_>) -> Result<Exit, Trouble> {
     let config = stage.settings.config()?;
-    let plan = Plan::new(args, &config, stage);
+    let plan = Plan::new(args, &config, stage)?;
     let manager = Manager::found(&stage.env);
     manager.status(&say(plan.lang, "serve.opening"));
     let opened = opened::to_write(stage)?;
@@ -198,8 +205,9 @@ impl Running<'_> {
                 ended.map(|Drained { cut, .. }| cut).map_err(Trouble::Input)
             });
         }
-        let server = self.server.clone();
-        parts.spawn(async move { Ok(server.push(Vec::new()).await.map(|()| 0)?) });
+        let (server, local) = (self.server.clone(), self.plan.push.clone());
+        // It ends with the server, and what it has begun is finished.
+        parts.spawn(async move { Ok(server.push(local).await.map(|()| 0)?) });
         self.log.info(&begun, &[("version", &env!("CARGO_PKG_VERSION"))]);
         self.manager.ready(&begun);
         let ended = self.watch(&mut signals, worker.run(&shutdown), parts).await;

@@ -18,6 +18,10 @@ pub(crate) enum ServeTrouble {
     Listen { address: String, source: io::Error },
     /// Others could reach it, and nothing protects it.
     Unprotected(BindRefused),
+    /// A service of the configuration that cannot be called.
+    BadPush { name: String, why: String },
+    /// The secret of a service is not where the configuration says.
+    PushSecret { name: String, variable: String },
     /// The certificate cannot be shown.
     Tls(TlsTrouble),
 }
@@ -25,7 +29,10 @@ pub(crate) enum ServeTrouble {
 impl ServeTrouble {
     pub(super) fn exit(&self) -> Exit {
         match self {
-            ServeTrouble::BadAddress { .. } | ServeTrouble::Unprotected(_) => Exit::Usage,
+            ServeTrouble::BadAddress { .. }
+            | ServeTrouble::Unprotected(_)
+            | ServeTrouble::BadPush { .. }
+            | ServeTrouble::PushSecret { .. } => Exit::Usage,
             ServeTrouble::Listen { .. } | ServeTrouble::Tls(_) => Exit::Failed,
         }
     }
@@ -40,6 +47,12 @@ impl ServeTrouble {
             }
             ServeTrouble::Unprotected(BindRefused::NoTls { addr }) => {
                 text(lang, "trouble.serve.no-tls", &[("address", addr)])
+            }
+            ServeTrouble::BadPush { name, why } => {
+                text(lang, "trouble.serve.bad-push", &[("name", name), ("why", why)])
+            }
+            ServeTrouble::PushSecret { name, variable } => {
+                text(lang, "trouble.serve.push-secret", &[("name", name), ("variable", variable)])
             }
             ServeTrouble::Tls(trouble) => tls_in_words(trouble, lang),
             ServeTrouble::Listen { address, source } => {
@@ -56,6 +69,10 @@ impl ServeTrouble {
                 say(lang, "trouble.hint.serve.no-tokens")
             }
             ServeTrouble::Unprotected(BindRefused::NoTls { .. }) => say(lang, "trouble.hint.serve.no-tls"),
+            ServeTrouble::BadPush { .. } => say(lang, "trouble.hint.serve.bad-push"),
+            ServeTrouble::PushSecret { variable, .. } => {
+                text(lang, "trouble.hint.serve.push-secret", &[("variable", variable)])
+            }
             ServeTrouble::Tls(TlsTrouble::KeyIsOpen { file, .. }) => {
                 text(lang, "trouble.hint.serve.key-is-open", &[("file", file)])
             }

@@ -4,6 +4,7 @@
 
 use super::alert_file::ALERTS;
 use super::idempotency_file::{IDEMPOTENCY, PROXY};
+use super::push_file::PUSH;
 use super::server_file::SERVER;
 use super::shape::{Field, Rule, Shape, Table};
 use super::target_file::{TARGET, TARGET_NAME};
@@ -87,6 +88,11 @@ pub(super) const FILE: Table = Table {
             "proxy",
             Shape::Table(&PROXY),
             "What redrive proxy would otherwise be told each time.",
+        ),
+        Field::optional(
+            "push",
+            Shape::List { of: &Shape::Table(&PUSH), min_len: 0 },
+            "Services that redrive serve calls for jobs.",
         ),
         Field::optional("server", Shape::Table(&SERVER), "Where redrive serve listens, and what it lets in."),
         Field::optional(

@@ -140,11 +140,11 @@ async fn extend(
 ) -> Result<Json<Extended>, Problem> {
     few_enough(&server, body.items.len())?;
     let remote = server.remote().await?;
-    let read = |item: &Box<RawValue>| {
+    let read = |item: &RawValue| {
         let item: ExtendItem = serde_json::from_str(item.get()).map_err(ItemProblem::invalid)?;
         held(remote.read(&item.lease), &caller)
     };
-    let read: Vec<Result<HeldLease, ItemProblem>> = body.items.iter().map(read).collect();
+    let read: Vec<Result<HeldLease, ItemProblem>> = body.items.iter().map(|item| read(item)).collect();
     let good: Vec<HeldLease> = read.iter().filter_map(|item| item.as_ref().ok().cloned()).collect();
     let now = server.engine().now();
     let renewed = if good.is_empty() { Vec::new() } else { remote.extend(&good).await? };

@@ -30,6 +30,8 @@ pub(super) fn routes() -> Vec<Route> {
             .answers::<PushShown>(200, "The endpoint, without its secrets."),
         Route::put("/v1/push/{name}", Scope::Admin, "put_push", "Sets up or changes a push endpoint.", put)
             .takes::<PushBody>()
+            // Doing it again is doing it once, and an answer with a secret in it is not kept.
+            .unguarded()
             .answers::<PushShown>(200, "The endpoint as it is now; with its secret, if that is new."),
         Route::delete("/v1/push/{name}", Scope::Admin, "remove_push", "Removes a push endpoint.", remove)
             .may_take::<RemoveBody>()

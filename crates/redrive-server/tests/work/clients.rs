@@ -58,6 +58,9 @@ async fn the_typescript_client_passes_its_tests() {
     for name in ["redrive.ts", "redrive.test.ts"] {
         std::fs::copy(clients().join("typescript").join(name), built.path().join(name)).unwrap();
     }
+    // The example of the guide has no error of types, either.
+    let [example]: [String; 1] = crate::guide::blocks("ts").try_into().unwrap();
+    std::fs::write(built.path().join("example.ts"), example).unwrap();
     std::fs::write(built.path().join("package.json"), r#"{"private":true,"type":"module"}"#).unwrap();
     let mut tsc = Command::new("node");
     tsc.arg(tools.join("node_modules/typescript/bin/tsc"))
@@ -69,7 +72,7 @@ async fn the_typescript_client_passes_its_tests() {
         ])
         .args(["--noUnusedLocals", "--noUnusedParameters", "--target", "es2022", "--lib", "es2022,dom"])
         .args(["--module", "nodenext", "--moduleResolution", "nodenext", "--types", "node"])
-        .args(["redrive.ts", "redrive.test.ts"])
+        .args(["redrive.ts", "redrive.test.ts", "example.ts"])
         .current_dir(built.path());
     passed("tsc", &run(tsc).await);
     let site = Site::new(Kind::Sqlite).await;

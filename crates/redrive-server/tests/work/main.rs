@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::print_stdout)]
 
 mod clients;
+mod guide;
 mod pull;
 mod push;
 mod site;

@@ -93,6 +93,15 @@ impl Policies {
         }
     }
 
+    /// What a job's policy says about retries, without a copy of the whole policy.
+    #[cfg(feature = "remote")]
+    pub(super) fn max_retries_of(&self, job: &Job) -> u32 {
+        match (&job.overrides, self.named(job.policy.as_deref())) {
+            (None, Ok(named)) => named.policy.max_retries,
+            _ => self.of_job(job).policy.max_retries,
+        }
+    }
+
     /// The policy that a job runs under. One that this process does not know is replaced by the default: a job must
     /// not be stuck because its policy was renamed, and the default retries only what is known to heal.
     pub(super) fn of_job(&self, job: &Job) -> Named {

@@ -219,9 +219,11 @@ impl Engine {
         self.change_push::<EngineError>(&endpoint.name, events, |there| {
             on_the_board = there.is_some();
             // Somebody may have put up another one meanwhile, which has said nothing yet.
-            Ok(there.map(|there| match there.url == endpoint.url {
-                true => PushEndpoint { enabled: false, disabled_why: Some(why.to_owned()), ..there },
-                false => there,
+            Ok(there.map(|there| {
+                if there.url != endpoint.url {
+                    return there;
+                }
+                PushEndpoint { enabled: false, disabled_why: Some(why.to_owned()), ..there }
             }))
         })
         .await?;

@@ -289,7 +289,7 @@ impl Remote {
         let failing = Failing { latency: Some(latency), output, ..failing };
         Box::pin(async move {
             let ending = match engine.store().job(token.job).await?.and_then(|record| record.job) {
-                Some(job) => ending_of(engine, &leased(held, job), failing, None).await,
+                Some(job) => ending_of(engine, &leased(&held, job), failing, None).await,
                 // It is over, and so is the lease: that is what the store will find.
                 None => Ending::Released { why: "its job is over".to_owned() },
             };
@@ -354,7 +354,7 @@ impl Kept<'_> {
         let Remote { engine, sealer, .. } = self.remote;
         let (now, policies, store_id) = (engine.now(), engine.policies(), engine.store().store_id());
         let hand = |leased: LeasedJob| {
-            let max_retries = policies.of_job(&leased.job).policy.max_retries;
+            let max_retries = policies.max_retries_of(&leased.job);
             let held = HeldLease::of(&leased, lease_for, max_retries, now);
             let idempotency_key =
                 leased.job.idempotency_key.clone().unwrap_or_else(|| leased.job.id.idempotency_key(store_id));
@@ -380,7 +380,7 @@ impl Drop for Kept<'_> {
 }
 
 /// A job as its attempt saw it: what it has been through stood in the lease.
-fn leased(held: HeldLease, job: redrive_store::Job) -> LeasedJob {
+fn leased(held: &HeldLease, job: redrive_store::Job) -> LeasedJob {
     LeasedJob {
         token: held.token,
         job,

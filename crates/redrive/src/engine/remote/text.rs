@@ -138,11 +138,14 @@ fn small(number: u64) -> Option<u32> {
 
 /// Seven bits a byte, the lowest first; the eighth says that there are more.
 fn put(bytes: &mut Vec<u8>, mut number: u64) {
-    while number > 0x7f {
-        bytes.push((number & 0x7f) as u8 | 0x80);
+    loop {
+        let [low, ..] = number.to_le_bytes();
         number >>= 7;
+        if number == 0 {
+            return bytes.push(low & 0x7f);
+        }
+        bytes.push(low | 0x80);
     }
-    bytes.push(number as u8);
 }
 
 fn take(bytes: &mut &[u8]) -> Option<u64> {
