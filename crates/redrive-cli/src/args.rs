@@ -23,6 +23,7 @@ mod simulate;
 mod snapshot;
 mod targets;
 mod tasks;
+mod token;
 mod value;
 
 use std::ffi::OsString;
@@ -60,6 +61,7 @@ pub(crate) use simulate::SimulateArgs;
 pub(crate) use snapshot::{SnapshotCommand, SnapshotCreateArgs, SnapshotRestoreArgs};
 pub(crate) use targets::{TargetLimitArgs, TargetsCommand};
 pub(crate) use tasks::{TaskCommand, TaskRunArgs};
+pub(crate) use token::{TokenCommand, TokenCreateArgs};
 pub(crate) use value::{BadValue, Header, JobRef, Since, job_ref};
 
 /// The most delays that `policy delays` computes.
@@ -247,6 +249,10 @@ pub(crate) enum StoredCommand {
         command: Option<IdempotencyCommand>,
     },
     Proxy(ProxyArgs),
+    Token {
+        #[command(subcommand)]
+        command: Option<TokenCommand>,
+    },
     Serve(ServeArgs),
     Alerts {
         #[command(subcommand)]

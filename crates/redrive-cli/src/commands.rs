@@ -1,5 +1,6 @@
 //! One file per verb. A command does its work and returns a value; what it says on the way goes to `talk`.
 
+mod act;
 mod alerts;
 mod classify;
 mod classify_corpus;
@@ -63,6 +64,7 @@ mod store_copy;
 mod store_keys;
 mod targets;
 mod task;
+mod token;
 mod told;
 mod trace;
 mod work;
@@ -221,10 +223,12 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         StoredCommand::Proxy(args) => proxy::run(&args, stage),
         StoredCommand::Alerts { command } => alerts::run(command, stage),
         StoredCommand::Schedule { command } => schedule::run(command, stage),
+        StoredCommand::Token { command } => token::run(command, stage),
         StoredCommand::Serve(args) => serve::run(&args, stage),
         StoredCommand::Health(args) => health::run(&args, stage),
         StoredCommand::Doctor(args) => {
-            doctor::run(&args, stage).and_then(|(view, exit)| shown(&view, exit, stage))
+            let (view, exit) = doctor::run(&args, stage);
+            shown(&view, exit, stage)
         }
     }
 }

@@ -9,6 +9,7 @@ mod escape;
 mod exit;
 mod help;
 mod log;
+mod panics;
 mod pointer;
 mod render;
 mod run_answer;
@@ -27,6 +28,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use exit::Exit;
+pub use panics::tell_panics_without_secrets;
 use settings::Settings;
 use talk::Talk;
 use trouble::Trouble;

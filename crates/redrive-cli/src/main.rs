@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 fn main() -> ExitCode {
+    redrive_cli::tell_panics_without_secrets();
     // None of them is locked for the whole time: the output of a command that is run passes through them, too.
     let (mut stdin, mut stdout, mut stderr) = (io::stdin(), io::stdout(), io::stderr());
     let code = redrive_cli::run(redrive_cli::Invocation {

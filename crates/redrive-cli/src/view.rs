@@ -52,6 +52,7 @@ pub(crate) mod status;
 pub(crate) mod story;
 pub(crate) mod targets;
 pub(crate) mod task;
+pub(crate) mod token;
 pub(crate) mod trace;
 pub(crate) mod welcome;
 

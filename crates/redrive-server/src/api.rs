@@ -21,8 +21,6 @@ mod tasks;
 mod tokens;
 
 use axum::Router;
-use redrive_idempotency::IdempotencyLayer;
-use redrive_idempotency::rules::{Guarded, KeyForm, Rules};
 
 use crate::Server;
 use crate::gate::GateLayer;
@@ -56,13 +54,12 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// The router over all of them, each behind its gate.
 pub(crate) fn router(server: &Server) -> Router {
-    let keys = IdempotencyLayer::new(server.engine()).guarding(guarded(server.settings().max_body));
-    let mut router = Router::new();
-    let routes = routes();
-    let names = routes.iter().map(|route| (route.method.to_string(), route.path.to_owned()));
+    let all = routes();
+    let names = all.iter().map(|route| (route.method.to_string(), route.path.to_owned()));
     let meters = server.meter().meters(names);
-    for (route, meter) in routes.into_iter().zip(meters) {
-        let keys = route.guarded.then(|| keys.clone());
+    let mut router = Router::new();
+    for (route, meter) in all.into_iter().zip(meters) {
+        let keys = route.guarded.then(|| server.keys().clone());
         let gate = GateLayer { need: route.need, keys, meter };
         router = router.route(route.path, route.handler.layer(gate));
     }
@@ -70,14 +67,4 @@ pub(crate) fn router(server: &Server) -> Router {
         .method_not_allowed_fallback(async || Problem::of(Code::MethodNotAllowed))
         .fallback(async || Problem::of(Code::NotFound))
         .with_state(server.clone())
-}
-
-/// Every route that has such a gate, whatever its method, by any key.
-fn guarded(max_request: usize) -> Guarded {
-    let rules = Rules { key: KeyForm::Any, max_request, ..Rules::default() };
-    let mut guarded = Guarded::everything(rules);
-    for route in &mut guarded.routes {
-        route.methods = ["POST", "PUT", "PATCH", "DELETE"].map(str::to_owned).to_vec();
-    }
-    guarded
 }

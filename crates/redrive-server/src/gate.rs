@@ -11,7 +11,9 @@ use std::task::{Context, Poll};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use redrive_idempotency::{IDEMPOTENCY_KEY, Idempotent, KeyOwner};
+use redrive::engine::Engine;
+use redrive_idempotency::rules::{Guarded, KeyForm, Rules};
+use redrive_idempotency::{IDEMPOTENCY_KEY, IdempotencyLayer, Idempotent, KeyOwner};
 use tower::{Layer, Service};
 
 use crate::caller::Caller;
@@ -20,12 +22,22 @@ use crate::problem::{Code, Problem, worded};
 use crate::request_id::RequestId;
 use crate::route::Need;
 
+/// What looks at the keys of a server: of every route whose gate asks it, whatever its method, by any key.
+pub(crate) fn keys(engine: &Engine, max_request: usize) -> IdempotencyLayer {
+    let rules = Rules { key: KeyForm::Any, max_request, ..Rules::default() };
+    let mut guarded = Guarded::everything(rules);
+    for route in &mut guarded.routes {
+        route.methods = ["POST", "PUT", "PATCH", "DELETE"].map(str::to_owned).to_vec();
+    }
+    IdempotencyLayer::new(engine).guarding(guarded)
+}
+
 /// Puts a gate around a handler.
 #[derive(Debug, Clone)]
 pub(crate) struct GateLayer {
     pub(crate) need: Need,
     /// Absent where keys are not looked at.
-    pub(crate) keys: Option<redrive_idempotency::IdempotencyLayer>,
+    pub(crate) keys: Option<IdempotencyLayer>,
     pub(crate) meter: Arc<RouteMeter>,
 }
 

@@ -30,6 +30,7 @@ pub mod shape;
 use std::sync::{Arc, OnceLock};
 
 use redrive::engine::{Engine, EngineError, PushClients, PushEndpoint, Shutdown, TokenKeeper};
+use redrive_idempotency::IdempotencyLayer;
 use redrive_store::WorkerId;
 use tokio::net::TcpListener;
 
@@ -51,14 +52,17 @@ struct Inner {
     remote: remote::Door,
     crowd: listen::Crowd,
     front: front::Front,
+    keys: IdempotencyLayer,
     meter: meter::Meter,
 }
 
 impl Server {
     /// A server that answers for this engine.
     pub fn new(engine: &Engine, settings: ServerSettings) -> Server {
+        let keys = gate::keys(engine, settings.max_body);
         Server(Arc::new(Inner {
             engine: engine.clone(),
+            keys,
             settings,
             shutdown: Shutdown::new(),
             presence: OnceLock::new(),
@@ -71,12 +75,29 @@ impl Server {
 
     /// Answers on this listener until `shutdown` asks it to end: then nothing new is taken, and what runs is finished.
     pub async fn serve(&self, listener: TcpListener) -> std::io::Result<Drained> {
-        listen::serve(self, listener, None).await
+        let drained = listen::serve(self, listener, None).await;
+        self.finish().await;
+        drained
     }
 
     /// The same over TLS.
     pub async fn serve_tls(&self, listener: TcpListener, tls: &Tls) -> std::io::Result<Drained> {
-        listen::serve(self, listener, Some(tls)).await
+        let drained = listen::serve(self, listener, Some(tls)).await;
+        self.finish().await;
+        drained
+    }
+
+    /// Waits for requests with a key whose clients went away, and writes down what was counted of keys.
+    async fn finish(&self) {
+        let ended = self.keys().guard().drain();
+        tokio::select! {
+            ended = tokio::time::timeout(self.settings().drain_for, ended) => {
+                if let Ok(Err(error)) = ended {
+                    tracing::warn!(%error, "how keys were used could not be written down");
+                }
+            }
+            () = self.shutdown().ending_now() => {}
+        }
     }
 
     /// Pushes to the endpoints on the board and to these of the configuration, until the shutdown.
@@ -123,6 +144,10 @@ impl Server {
 
     pub(crate) fn crowd(&self) -> &listen::Crowd {
         &self.0.crowd
+    }
+
+    pub(crate) fn keys(&self) -> &IdempotencyLayer {
+        &self.0.keys
     }
 
     pub(crate) fn front(&self) -> &front::Front {

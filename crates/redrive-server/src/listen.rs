@@ -72,6 +72,7 @@ enum Phase {
 }
 
 pub(crate) async fn serve(server: &Server, listener: TcpListener, tls: Option<&Tls>) -> io::Result<Drained> {
+    may_open_many();
     let app = App::new(server);
     let settings = server.settings();
     let (phase, phases) = watch::channel(Phase::Serving);
@@ -126,6 +127,18 @@ pub(crate) async fn serve(server: &Server, listener: TcpListener, tls: Option<&T
         tracing::warn!(cut, "connections were cut in the middle of a request");
     }
     Ok(Drained { cut })
+}
+
+/// As many files as this process may have at all, instead of the few that it begins with: each connection is one.
+fn may_open_many() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        limit.current = limit.maximum;
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
+            tracing::debug!(%error, "the number of open files cannot be raised");
+        }
+    }
 }
 
 /// Whether an accept failed because the client went away, which is nobody's trouble.

@@ -184,7 +184,7 @@ fn parameters(route: &Route, read: &mut SchemaGenerator) -> Vec<Value> {
         parameters.push(json!({
             "name": "Idempotency-Key", "in": "header",
             "description": "Whoever sends the same request with the same key gets the same answer; it is done once.",
-            "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!#-~]+$" },
+            "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
         }));
     }
     parameters

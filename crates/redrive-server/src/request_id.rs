@@ -14,6 +14,8 @@ const MAX_CHARS: usize = 64;
 #[derive(Debug, Clone)]
 pub(crate) struct RequestId(pub(crate) HeaderValue);
 
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
 /// What the ids of this process begin with.
 static START: LazyLock<u64> = LazyLock::new(|| {
     let mut bytes = [0; 8];
@@ -45,7 +47,6 @@ fn is_sane(id: &[u8]) -> bool {
 fn fresh() -> HeaderValue {
     // An odd factor makes each number another one, and neighbours look unlike.
     let number = START.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |at: u32| DIGITS[usize::try_from(number >> (60 - 4 * at) & 15).unwrap_or(0)];
     let text: [u8; 16] = std::array::from_fn(|at| digit(u32::try_from(at).unwrap_or(0)));
     HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("0"))

@@ -46,7 +46,7 @@ impl Default for ServerSettings {
             max_body: 8 << 20,
             max_depth: 64,
             max_batch: 1_000,
-            max_wait: Duration::from_secs(60),
+            max_wait: Duration::from_mins(1),
             hosts: Vec::new(),
             origins: Vec::new(),
             commands: Vec::new(),

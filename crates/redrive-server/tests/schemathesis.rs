@@ -23,7 +23,37 @@ use tokio::process::Command;
 const VERSION: &str = "4.32.5";
 /// How many examples of each operation, and how long all of them may take.
 const EXAMPLES: &str = "12";
-const MAX_TIME: &str = "100";
+const MAX_TIME: &str = "80";
+
+/// How JSON Lines are sent.
+const HOOKS: &str = r#"
+import schemathesis
+
+@schemathesis.serializer("application/x-ndjson")
+def json_lines(ctx, value):
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
+"#;
+/// Every check but these. What a text has to be like, a filter for one, no schema says: it may be refused, and the answer is looked at
+/// all the same. Whoever shows bad tokens again and again is told to wait; that they are refused is looked at below. An item of a batch
+/// that is not what it must be is refused by itself, and its neighbours are done: the answer as a whole is 200. So are lines of an import, which
+/// are kept aside.
+const SETTINGS: &str = r#"
+[checks]
+positive_data_acceptance.enabled = false
+ignored_auth.enabled = false
+
+[[operations]]
+include-path = "/v1/dead-letters/import"
+checks.negative_data_rejection.enabled = false
+
+[[operations]]
+include-path = "/v1/leases/settle"
+checks.negative_data_rejection.enabled = false
+
+[[operations]]
+include-path = "/v1/leases/extend"
+checks.negative_data_rejection.enabled = false
+"#;
 
 /// A server with something of everything in its store, and a token that may do everything.
 struct Site {
@@ -123,15 +153,17 @@ async fn whatever_is_sent_the_answer_is_one_that_is_described() {
     let Some(program) = program().await else { return };
     let site = Site::new().await;
     let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("hooks.py"), HOOKS).unwrap();
+    std::fs::write(folder.path().join("schemathesis.toml"), SETTINGS).unwrap();
     let ran = Command::new(program)
         .current_dir(folder.path())
+        .env("SCHEMATHESIS_HOOKS", "hooks")
+        .env("PYTHONPATH", folder.path())
         .args(["run", &site.url("/openapi.json"), "--header"])
         .arg(format!("Authorization: Bearer {}", site.token))
-        .args(["--phases", "examples,coverage,fuzzing", "--checks", "all"])
-        // What a text has to be like, a filter for one, no schema says: it may be refused, and the answer is looked at all the same.
-        .args(["--exclude-checks", "positive_data_acceptance"])
+        .args(["--phases", "examples,coverage,fuzzing"])
         .args(["--max-examples", EXAMPLES, "--max-time", MAX_TIME, "--request-timeout", "10"])
-        .args(["--seed", "8", "--workers", "2", "--no-color", "--continue-on-failure"])
+        .args(["--seed", "8", "--workers", "1", "--no-color", "--continue-on-failure"])
         .args(["--suppress-health-check", "all", "--warnings", "off"])
         .stdin(Stdio::null())
         .kill_on_drop(true)

@@ -51,6 +51,8 @@ pub(crate) struct EnqueueArgs {
     pub(crate) priority: Option<i32>,
     #[arg(long, value_name = "KEY", value_parser = value::name)]
     pub(crate) unique: Option<String>,
+    #[arg(long, value_name = "KEY", value_parser = value::name)]
+    pub(crate) target: Option<String>,
     #[arg(long, value_name = "ID", value_parser = value::name)]
     pub(crate) caller_id: Option<String>,
     #[arg(long, value_name = "NAME")]

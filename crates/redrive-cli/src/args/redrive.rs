@@ -41,6 +41,6 @@ pub(crate) struct RedriveArgs {
     #[arg(long, value_name = "REDRIVE", value_parser = value::run_id)]
     #[arg(conflicts_with_all = ["ids", "group", "filter", "all", "resume"])]
     pub(crate) cancel: Option<RunId>,
-    #[arg(long, value_name = "TEXT", requires = "cancel")]
+    #[arg(long, value_name = "TEXT")]
     pub(crate) why: Option<String>,
 }

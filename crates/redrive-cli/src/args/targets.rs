@@ -21,7 +21,7 @@ pub(crate) enum TargetsCommand {
 }
 
 #[derive(Debug, clap::Args)]
-#[group(id = "limits", required = true, multiple = true, args = ["rate", "burst", "concurrency", "none"])]
+#[command(group = clap::ArgGroup::new("limits").args(["rate", "burst", "concurrency", "none"]).required(true).multiple(true))]
 pub(crate) struct TargetLimitArgs {
     #[arg(value_name = "TARGET", value_parser = target)]
     pub(crate) target: String,

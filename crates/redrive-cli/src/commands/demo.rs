@@ -27,7 +27,7 @@ use crate::text::text;
 use crate::trouble::Trouble;
 use crate::view::{Block, Span, Tone};
 use crate::{Exit, Stage};
-use screen::{Screen, Standing};
+use screen::{Screen, Standing, data};
 use script::{ACTS, Pace, configuration, order};
 use story::Story;
 use upstream::Upstream;
@@ -71,14 +71,11 @@ struct Folder {
 
 impl Folder {
     fn make(keep: Option<&Path>, stage: &Stage<'_>) -> Result<Folder, Trouble> {
-        let path = match keep {
-            Some(path) => stage.cwd.join(path),
-            None => {
-                let name =
-                    format!("redrive-demo-{}-{:08x}", std::process::id(), stage.entropy() & 0xffff_ffff);
-                std::env::temp_dir().join(name)
-            }
+        let temporary = || {
+            let name = format!("redrive-demo-{}-{:08x}", std::process::id(), stage.entropy() & 0xffff_ffff);
+            std::env::temp_dir().join(name)
         };
+        let path = keep.map_or_else(temporary, |path| stage.cwd.join(path));
         let unwritable = |source| Trouble::Unwritable { path: path.clone(), source };
         if path.join("redrive.db").exists() {
             return Err(Trouble::Exists { path: path.join("redrive.db") });
@@ -178,7 +175,7 @@ fn introduce(
 ) -> Result<(), Trouble> {
     let lang = stage.settings.lang;
     let at = upstream.at;
-    screen.data(
+    data(
         &serde_json::json!({ "kind": "begin", "server": url, "upstream": format!("http://{at}"), "config": folder.config() }),
         stage,
     )?;
@@ -248,8 +245,8 @@ impl Show<'_> {
             self.traffic(at).await?;
             self.hear().await?;
             beats += 1;
-            if beats % TOLD_EVERY == 0 || self.screen.is_live() && beats % 2 == 0 {
-                let lines_too = beats % TOLD_EVERY == 0;
+            if beats.is_multiple_of(TOLD_EVERY) || self.screen.is_live() && beats.is_multiple_of(2) {
+                let lines_too = beats.is_multiple_of(TOLD_EVERY);
                 self.show(lines_too, stage)?;
             }
         }

@@ -5,7 +5,7 @@ use redrive_policy::human_duration;
 use redrive_store::{JobState, LetterFilter};
 
 use super::opened::{self, Opened};
-use super::{ask, ids};
+use super::{act, ask, ids};
 use crate::args::{DiscardArgs, DlqPurgeArgs};
 use crate::settings::Form;
 use crate::text::text;
@@ -130,6 +130,12 @@ fn go(wish: Wish<'_>, opened: &Opened, engine: &Engine, stage: &mut Stage<'_>) -
             return Ok(None);
         }
     }
+    let act = match wish.how {
+        Discard::ByHand => "letter.discard",
+        Discard::ByAge => "letter.purge",
+    };
+    let target = format!("{matching} letters {}", wish.asked);
+    act::record(opened, engine, act, target.trim_end(), wish.why, stage)?;
     let talk = &mut stage.talk;
     let gone = opened.runtime.block_on(engine.discard_letters(wish.which, wish.how, wish.why, |gone| {
         talk.progress(&text(lang, "discarded.progress", &[("n", &gone), ("all", &matching)]));

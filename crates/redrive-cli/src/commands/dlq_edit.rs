@@ -12,7 +12,7 @@ use redrive::payload::{self, Document, PathTrouble, changes, parse_path, readabl
 use redrive_store::{DeadLetter, Edited, JobState, MAX_PAYLOAD_BYTES, Redriven};
 
 use super::opened::{self, Opened};
-use super::{ask, cancelled, shown};
+use super::{act, ask, cancelled, shown};
 use crate::args::{EditArgs, JobRef};
 use crate::settings::Form;
 use crate::text::{say, text};
@@ -234,7 +234,8 @@ fn finish(
             return cancelled(stage);
         }
     }
-    let edited = opened.runtime.block_on(engine.edit_letter(letter.id, edits, new, person(stage)))?;
+    act::record(opened, engine, "letter.edit", letter.id.to_string(), None, stage)?;
+    let edited = opened.runtime.block_on(engine.edit_letter(letter.id, edits, new, act::person(stage)))?;
     let version = match edited {
         Edited::Done { version } => version,
         Edited::NotDead => return Err(Trouble::NoLetter { id, store: opened.store.location() }),
@@ -265,12 +266,4 @@ fn unchanged(letter: &DeadLetter, stage: &mut Stage<'_>) -> Result<Exit, Trouble
     let note = say(stage.settings.lang, "edited.unchanged");
     stage.talk.note(&note);
     Ok(Exit::Done)
-}
-
-/// Who edits, as far as the environment says.
-pub(super) fn person(stage: &Stage<'_>) -> String {
-    let named = |name: &str| stage.env.get(std::ffi::OsStr::new(name))?.to_str().map(str::to_owned);
-    let name = named("USER").or_else(|| named("LOGNAME")).filter(|name| !name.is_empty());
-    let name = name.map(|name| name.chars().filter(|c| !c.is_control()).take(64).collect::<String>());
-    name.unwrap_or_else(|| "person".to_owned())
 }

@@ -2,7 +2,7 @@
 
 use redrive_store::{GroupState, LetterFilter, Timestamp};
 
-use super::opened;
+use super::{act, opened};
 use crate::Stage;
 use crate::args::GroupsArgs;
 use crate::trouble::Trouble;
@@ -63,6 +63,8 @@ pub(super) fn set(
     let note = note.map(|note| note.chars().take(NOTE_CHARS).collect::<String>());
     let mut items = Vec::with_capacity(fingerprints.len());
     for fingerprint in fingerprints {
+        let act = format!("group.{}", stands.name());
+        act::record(&opened, &engine, &act, fingerprint.as_str(), note.as_deref(), stage)?;
         let changed = engine.set_group_state(fingerprint.clone(), stands, note.clone());
         let gone = || Trouble::NoGroup { prefix: fingerprint.clone(), store: opened.store.location() };
         items.push(GroupItem::from(opened.runtime.block_on(changed)?.ok_or_else(gone)?));

@@ -20,7 +20,7 @@ use crate::{Exit, Stage};
 /// How long a store may take over all questions together.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-pub(super) fn run(args: &DoctorArgs, stage: &mut Stage<'_>) -> Result<(DoctorView, Exit), Trouble> {
+pub(super) fn run(args: &DoctorArgs, stage: &mut Stage<'_>) -> (DoctorView, Exit) {
     let mut found = Findings { lang: stage.settings.lang, all: Vec::new() };
     configuration(&mut found, stage);
     let store = match stage.settings.store_place(&stage.cwd) {
@@ -41,7 +41,7 @@ pub(super) fn run(args: &DoctorArgs, stage: &mut Stage<'_>) -> Result<(DoctorVie
         Verdict::Warning => Exit::Partly,
         Verdict::Problem => Exit::Failed,
     };
-    Ok((view, exit))
+    (view, exit)
 }
 
 /// What was found so far.
@@ -171,7 +171,7 @@ fn server(args: &DoctorArgs, found: &mut Findings, stage: &Stage<'_>) {
             "redrive doctor --server http://127.0.0.1:7411",
         ),
         Said::Trouble(why) => {
-            found.problem("server", "server.trouble", &[("url", &url), ("why", &why)], &fix)
+            found.problem("server", "server.trouble", &[("url", &url), ("why", &why)], &fix);
         }
     }
 }

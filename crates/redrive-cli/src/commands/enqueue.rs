@@ -38,6 +38,7 @@ pub(super) fn run(args: &EnqueueArgs, stage: &mut Stage<'_>) -> Result<EnqueuedV
         run_at: args.delay.map(|delay| engine.now().after(delay)),
         priority: args.priority.unwrap_or(0),
         unique_key: args.unique.clone(),
+        target: args.target.clone(),
         caller_id: args.caller_id.clone(),
         policy: args.policy.clone(),
         timeout: args.timeout,

@@ -5,7 +5,7 @@ use redrive_store::Timestamp;
 
 use super::opened::{self, Opened};
 use super::paging::NextPage;
-use super::{ids, shown};
+use super::{act, ids, shown};
 use crate::args::{EscalationPlace, EscalationsArgs, EscalationsCommand, IdArg, JobRef, SubjectArg};
 use crate::trouble::{DeskTrouble, Trouble};
 use crate::view::escalation::{AcknowledgedView, EscalationLine, EscalationView, EscalationsView};
@@ -75,6 +75,7 @@ fn acknowledge(ids: &[SubjectArg], note: Option<&str>, stage: &mut Stage<'_>) ->
     let engine = opened.engine(&config, stage)?;
     let (mut done, mut failed) = (Vec::new(), None);
     for id in meant(ids, &opened, stage)? {
+        act::record(&opened, &engine, "escalation.acknowledge", id.to_string(), note, stage)?;
         if opened.runtime.block_on(engine.acknowledge_escalation(id, note))? {
             done.push(id.to_string());
         } else {

@@ -8,7 +8,7 @@ use redrive_store::{KeyQuery, KeyRecord, KeyState, StoredResponse, Timestamp};
 
 use super::opened::{self, Opened};
 use super::paging::NextPage;
-use super::{cancelled, confirm, run_key, shown};
+use super::{act, cancelled, confirm, run_key, shown};
 use crate::args::{IdempotencyCommand, KeyArg, KeysArgs};
 use crate::escape::beginning;
 use crate::text::text;
@@ -100,6 +100,7 @@ fn reset(key: &KeyArg, why: Option<&str>, yes: bool, stage: &mut Stage<'_>) -> R
         }
     }
     let why = why.map(|why| beginning(&redact(why), WHY_CHARS));
+    act::record(&opened, &opened.looker()?, "key.reset", id.as_str(), why.as_deref(), stage)?;
     let gone = opened.wait(opened.store.reset_key(opened.now, record.id, record.state, why))?;
     opened.wait(opened.store.close())?;
     match gone {

@@ -2,7 +2,7 @@
 
 use redrive_policy::human_duration;
 
-use super::{confirm, opened};
+use super::{act, confirm, opened};
 use crate::Stage;
 use crate::args::PurgeArgs;
 use crate::text::text;
@@ -21,6 +21,7 @@ pub(super) fn run(args: &PurgeArgs, stage: &mut Stage<'_>) -> Result<Option<Purg
     if !args.yes && !confirm(&what, &format!("redrive purge --older-than {length}"), stage)? {
         return Ok(None);
     }
+    act::record(&opened, &engine, "letter.purge", format!("older than {length}"), None, stage)?;
     let purged = opened.runtime.block_on(engine.purge_letters(args.older_than))?;
     Ok(Some(PurgedView::new(purged, length, false)))
 }

@@ -3,7 +3,7 @@
 use redrive_policy::redact;
 use redrive_store::Timestamp;
 
-use super::{opened, shown};
+use super::{act, opened, shown};
 use crate::args::QueueCommand;
 use crate::escape::beginning;
 use crate::text::text;
@@ -38,6 +38,7 @@ fn pause(queue: String, why: Option<&str>, stage: &mut Stage<'_>) -> Result<Queu
         stage.talk.note(&text(stage.settings.lang, "queue.new", &[("queue", &queue)]));
     }
     let why = why.map(|why| beginning(&redact(why), WHY_CHARS));
+    act::record(&opened, &opened.looker()?, "queue.pause", queue.as_str(), why.as_deref(), stage)?;
     let changed = opened.wait(opened.store.pause_queue(opened.now, queue.clone(), why))?;
     opened.wait(opened.store.close())?;
     Ok(QueueChangedView { schema: "redrive/queue_changed.v1", queue, paused: true, changed })
@@ -45,6 +46,7 @@ fn pause(queue: String, why: Option<&str>, stage: &mut Stage<'_>) -> Result<Queu
 
 fn resume(queue: String, stage: &Stage<'_>) -> Result<QueueChangedView, Trouble> {
     let opened = opened::to_read(stage)?;
+    act::record(&opened, &opened.looker()?, "queue.resume", queue.as_str(), None, stage)?;
     let resumed = opened.wait(opened.store.resume_queue(opened.now, queue.clone()))?;
     let unknown = || {
         let (queue, store) = (queue.clone(), opened.store.location());

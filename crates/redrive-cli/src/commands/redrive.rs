@@ -5,7 +5,7 @@ use redrive::engine::{Canary, Engine, RedriveRequest, Which};
 use redrive_store::{Redriven, RunId};
 
 use super::opened::{self, Opened};
-use super::{ask, ids, redrive_watch, shown};
+use super::{act, ask, ids, redrive_watch, shown};
 use crate::args::{JobRef, RedriveArgs};
 use crate::settings::Form;
 use crate::text::{say, text};
@@ -35,7 +35,7 @@ pub(super) fn run(args: &RedriveArgs, stage: &mut Stage<'_>) -> Result<Exit, Tro
     let plain = !args.canary && args.rate.is_none() && args.limit.is_none() && !args.dry_run && !args.detach;
     let ids = if args.ids.is_empty() { Vec::new() } else { ids::given(&args.ids, stage)? };
     if !ids.is_empty() && plain {
-        let view = RedrivenView::new(some(&ids, &opened, &engine)?);
+        let view = RedrivenView::new(some(&ids, args.why.as_deref(), &opened, &engine, stage)?);
         let exit = match (view.redriven, view.failed) {
             (_, 0) => Exit::Done,
             // It is there, but unfinished work stands in its way.
@@ -101,6 +101,14 @@ fn many(
             return Ok(Exit::Done);
         }
     }
+    act::record(
+        opened,
+        engine,
+        "redrive.begin",
+        format!("{count} letters: {}", typed(args)),
+        args.why.as_deref(),
+        stage,
+    )?;
     let id = opened.runtime.block_on(engine.start_redrive(request))?;
     if args.detach {
         let run = opened.runtime.block_on(engine.redrive_run(id))?.ok_or_else(|| unknown(id, opened))?;
@@ -135,7 +143,13 @@ fn which(args: &RedriveArgs, ids: &[JobRef], opened: &Opened, engine: &Engine) -
     Ok(Which::Ids(ids))
 }
 
-fn some(ids: &[JobRef], opened: &Opened, engine: &Engine) -> Result<Vec<RedrivenItem>, Trouble> {
+fn some(
+    ids: &[JobRef],
+    why: Option<&str>,
+    opened: &Opened,
+    engine: &Engine,
+    stage: &Stage<'_>,
+) -> Result<Vec<RedrivenItem>, Trouble> {
     let mut items = Vec::with_capacity(ids.len());
     for id in ids {
         let record = match opened.job(id) {
@@ -146,6 +160,7 @@ fn some(ids: &[JobRef], opened: &Opened, engine: &Engine) -> Result<Vec<Redriven
             }
             Err(trouble) => return Err(trouble),
         };
+        act::record(opened, engine, "letter.redrive", record.id.to_string(), why, stage)?;
         let redriven = opened.runtime.block_on(engine.redrive(vec![record.id]))?;
         let result = match redriven.first() {
             Some(Redriven::Ready) => RedriveResult::Redriven,
@@ -173,6 +188,7 @@ fn cancel(
     engine: &Engine,
     stage: &mut Stage<'_>,
 ) -> Result<Exit, Trouble> {
+    act::record(opened, engine, "redrive.cancel", id.to_string(), args.why.as_deref(), stage)?;
     let was_under_way = opened.runtime.block_on(engine.cancel_redrive(id, args.why.clone()))?;
     let run = opened.runtime.block_on(engine.redrive_run(id))?.ok_or_else(|| unknown(id, opened))?;
     let tally = opened.runtime.block_on(engine.tally(&run))?;

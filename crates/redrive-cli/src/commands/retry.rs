@@ -2,7 +2,7 @@
 
 use redrive::engine::RetryNow;
 
-use super::{confirm, opened};
+use super::{act, confirm, opened};
 use crate::args::JobRef;
 use crate::text::text;
 use crate::trouble::Trouble;
@@ -18,6 +18,7 @@ pub(super) fn run(
     let opened = opened::to_read(stage)?;
     let engine = opened.engine(&config, stage)?;
     let id = opened.job(id)?.id;
+    act::record(&opened, &engine, "job.retry", id.to_string(), None, stage)?;
     let mut came = opened.runtime.block_on(engine.retry_now(id, yes))?;
     if let RetryNow::Permanent { cause, .. } = &came {
         // What a retry alone does not heal is put back only by somebody who means it.

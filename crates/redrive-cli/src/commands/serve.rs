@@ -13,7 +13,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive::engine::{CommandExecutor, Engine, EngineError, HttpExecutor, Shutdown, Worker, WorkerReport};
+use redrive::engine::{
+    ALERT_KIND, AlertExecutor, CommandExecutor, Engine, EngineError, HttpExecutor, Shutdown, Worker,
+    WorkerReport,
+};
 use redrive_policy::{Config, Lang};
 use redrive_server::{Drained, Server, ServerSettings, Tls};
 use tokio::task::JoinSet;
@@ -184,19 +187,22 @@ impl Running<'_> {
         self.server.present_as(worker.id());
         let shutdown = self.server.shutdown().clone();
         let begun = self.begun(&bound);
-        let mut listeners = JoinSet::new();
+        let mut parts = JoinSet::new();
         for bound in bound {
             let (server, tls) = (self.server.clone(), self.guarded.tls.clone());
-            listeners.spawn(async move {
-                match &tls {
+            parts.spawn(async move {
+                let ended = match &tls {
                     Some(tls) => server.serve_tls(bound.listener, tls).await,
                     None => server.serve(bound.listener).await,
-                }
+                };
+                ended.map(|Drained { cut, .. }| cut).map_err(Trouble::Input)
             });
         }
+        let server = self.server.clone();
+        parts.spawn(async move { Ok(server.push(Vec::new()).await.map(|()| 0)?) });
         self.log.info(&begun, &[("version", &env!("CARGO_PKG_VERSION"))]);
         self.manager.ready(&begun);
-        let ended = self.watch(&mut signals, worker.run(&shutdown), listeners).await;
+        let ended = self.watch(&mut signals, worker.run(&shutdown), parts).await;
         self.log.info(&say(self.plan.lang, "serve.ended"), &[]);
         ended
     }
@@ -206,17 +212,18 @@ impl Running<'_> {
         &self,
         signals: &mut Signals,
         working: impl Future<Output = Result<WorkerReport, EngineError>>,
-        mut listeners: JoinSet<std::io::Result<Drained>>,
+        mut parts: JoinSet<Result<usize, Trouble>>,
     ) -> Result<(), Trouble> {
         let shutdown = self.server.shutdown();
         let mut working = std::pin::pin!(working);
         let mut worked: Option<Result<WorkerReport, EngineError>> = None;
-        let mut listened = Ok(());
+        let mut served = Ok(());
+        let mut cut = 0;
         let mut answers = true;
         let mut look = interval(LOOK_AT_STORE);
         let mut patience = std::pin::pin!(sleep_until(Instant::now()));
         let mut drains = false;
-        while worked.is_none() || !listeners.is_empty() {
+        while worked.is_none() || !parts.is_empty() {
             if shutdown.is_draining() && !drains {
                 drains = true;
                 self.manager.stopping(&say(self.plan.lang, "serve.draining"));
@@ -230,9 +237,11 @@ impl Running<'_> {
                     worked = Some(ended);
                     drain(shutdown);
                 }
-                Some(ended) = listeners.join_next(), if !listeners.is_empty() => {
-                    if let Ok(Err(error)) = ended {
-                        listened = Err(Trouble::Input(error));
+                Some(ended) = parts.join_next(), if !parts.is_empty() => {
+                    match ended {
+                        Ok(Ok(n)) => cut += n,
+                        Ok(Err(trouble)) => served = Err(trouble),
+                        Err(panicked) => self.log.say(Level::Error, "a part of the server broke", &[("why", &panicked)]),
                     }
                     drain(shutdown);
                 }
@@ -247,8 +256,11 @@ impl Running<'_> {
                 }
             }
         }
+        if cut > 0 {
+            self.log.warn(&text(self.plan.lang, "serve.cut", &[("n", &cut)]), &[]);
+        }
         worked.transpose()?;
-        listened
+        served
     }
 
     async fn signal(&self, signal: i32, shutdown: &Shutdown) {
@@ -279,6 +291,7 @@ impl Running<'_> {
                 Arc::new(CommandExecutor::captured().listing(self.plan.settings.commands.clone())),
             )
             .executor(HTTP, Arc::new(HttpExecutor::guarded_by(self.plan.settings.guard.clone())?))
+            .executor(ALERT_KIND, Arc::new(AlertExecutor::new()?))
             .observe(report::on_attempt(self.log.clone(), self.plan.lang));
         Ok(builder.register().await?)
     }

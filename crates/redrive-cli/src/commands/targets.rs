@@ -3,7 +3,7 @@
 use redrive::engine::{Act, TargetLimits, TargetView};
 use redrive_store::Timestamp;
 
-use super::dlq_edit::person;
+use super::act::person;
 use super::opened::Opened;
 use super::{opened, shown};
 use crate::args::{TargetLimitArgs, TargetsCommand};

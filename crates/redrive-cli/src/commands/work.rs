@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive::Guard;
-use redrive::engine::{CommandExecutor, Engine, HttpExecutor, Shutdown};
+use redrive::engine::{ALERT_KIND, AlertExecutor, CommandExecutor, Engine, HttpExecutor, Shutdown};
 use redrive_policy::{ServerConfig, human_duration};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::sleep;
@@ -58,6 +58,7 @@ async fn work(
         .concurrency(args.concurrency)
         .executor(EXEC, Arc::new(CommandExecutor::captured().listing(server.commands.iter().cloned())))
         .executor(HTTP, Arc::new(HttpExecutor::guarded_by(Guard::of(server))?))
+        .executor(ALERT_KIND, Arc::new(AlertExecutor::new()?))
         .observe(move |report| {
             // Nobody listens only when this process is on its way out.
             let _ = teller.send(Told::of(report));

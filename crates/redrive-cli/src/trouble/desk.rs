@@ -16,6 +16,8 @@ pub(crate) enum DeskTrouble {
     NoQueue { queue: String, store: String },
     /// Nothing is known of such a target.
     NoTarget { target: String, store: String },
+    /// No such token.
+    NoToken { id: String, store: String },
     /// Nothing that waits for a person has this id.
     NoEscalation { id: String, store: String },
     /// No idempotency key is called so.
@@ -61,6 +63,7 @@ impl DeskTrouble {
         match self {
             DeskTrouble::NoQueue { .. }
             | DeskTrouble::NoTarget { .. }
+            | DeskTrouble::NoToken { .. }
             | DeskTrouble::NoEscalation { .. }
             | DeskTrouble::NoKey { .. }
             | DeskTrouble::NoWholeKey { .. }
@@ -101,7 +104,9 @@ impl DeskTrouble {
             DeskTrouble::NoTarget { target, store } => {
                 text(lang, &key, &[("target", target), ("store", store)])
             }
-            DeskTrouble::NoEscalation { id, store } => text(lang, &key, &[("id", id), ("store", store)]),
+            DeskTrouble::NoToken { id, store } | DeskTrouble::NoEscalation { id, store } => {
+                text(lang, &key, &[("id", id), ("store", store)])
+            }
             DeskTrouble::NoKey { written, store } | DeskTrouble::NoWholeKey { written, store } => {
                 text(lang, &key, &[("key", written), ("store", store)])
             }
@@ -151,6 +156,7 @@ impl DeskTrouble {
         match self {
             DeskTrouble::NoQueue { .. } => "no-queue",
             DeskTrouble::NoTarget { .. } => "no-target",
+            DeskTrouble::NoToken { .. } => "no-token",
             DeskTrouble::NoEscalation { .. } => "no-escalation",
             DeskTrouble::NoKey { .. } => "no-key",
             DeskTrouble::NoWholeKey { .. } => "no-whole-key",

@@ -9,6 +9,7 @@ use std::time::Duration;
 use redrive::engine::{Difference, Simulate, Simulated, Simulation};
 use redrive_policy::Cause;
 use redrive_policy::simulate::{Between, Ending, Tally};
+use redrive_server::shape::simulation::{ending_name, minutes, per_minute};
 use redrive_store::Timestamp;
 
 use super::moment::{date_time, rough};
@@ -17,7 +18,6 @@ use crate::text::{say, text};
 
 /// How many marks a spark line has at most.
 const MARKS: usize = 60;
-const MINUTE_MS: i64 = 60_000;
 
 /// The answer. JSON: the contract `redrive/simulation.v1`.
 #[derive(Debug)]
@@ -33,19 +33,6 @@ impl SimulationView {
         let Simulate { since, until, seed, .. } = *wanted;
         SimulationView { simulation, since, until, seed }
     }
-
-    /// The first and the last minute in which anything began, under whatever policy.
-    fn minutes(&self) -> Option<(i64, i64)> {
-        let tallies = std::iter::once(&self.simulation.recorded)
-            .chain(self.simulation.simulated.iter().map(|one| &one.tally));
-        let of = |tally: &Tally| Some((*tally.load.keys().next()?, *tally.load.keys().next_back()?));
-        tallies.filter_map(of).reduce(|(low, high), (first, last)| (low.min(first), high.max(last)))
-    }
-}
-
-/// The attempts of every minute between two.
-fn per_minute(tally: &Tally, (first, last): (i64, i64)) -> Vec<u64> {
-    (first..=last).map(|minute| tally.load.get(&minute).copied().unwrap_or(0)).collect()
 }
 
 /// A number, or the two that it lies between.
@@ -157,7 +144,7 @@ impl Page for SimulationView {
             Block::Heading(say(lang, "simulation.by-cause")),
             Block::Listing(self.causes(reader)),
         ]);
-        if let Some(minutes) = self.minutes() {
+        if let Some(minutes) = minutes(&self.simulation) {
             blocks.extend([
                 Block::Gap,
                 Block::Heading(say(lang, "simulation.load")),
@@ -287,17 +274,6 @@ fn differences(simulated: &Simulated, reader: Reader) -> Listing {
         ]
     };
     Listing { columns, rows: simulated.differences.iter().map(row).collect() }
-}
-
-/// The name of an ending in JSON and in keys.
-fn ending_name(ending: Ending) -> &'static str {
-    match ending {
-        Ending::Recovered(_) => "recovered",
-        Ending::Lost(_) => "lost",
-        Ending::Cancelled(_) => "cancelled",
-        Ending::Open => "open",
-        Ending::Unknown => "unknown",
-    }
 }
 
 fn ended(ending: Ending, reader: Reader) -> Span {

@@ -386,6 +386,13 @@ pub(crate) fn in_short(event: &Event, lang: Lang) -> String {
     let kind = type_in_words(&event.event_type, lang);
     let mut parts = vec![Attempt::number_in(event).map_or_else(|| kind.clone(), |n| format!("{kind} #{n}"))];
     parts.extend(about_a_run(event, lang));
+    if let Some(act) = about_an_act(event) {
+        // That it is an act is said by who did it.
+        if event.event_type == "operator_act" {
+            parts.clear();
+        }
+        parts.push(act);
+    }
     let failed = event.exit_code.filter(|code| *code != 0);
     parts.extend(failed.map(|code| text(lang, "story.exit-code", &[("code", &code)])));
     let message = event
@@ -410,6 +417,13 @@ pub(crate) fn in_short(event: &Event, lang: Lang) -> String {
         parts.extend(event.latency_ms.map(|ms| rough(Duration::from_millis(ms))));
     }
     parts.join(" · ")
+}
+
+/// What an operator did, or was not let do, to what.
+fn about_an_act(event: &Event) -> Option<String> {
+    let word = |name: &str| event.data.get(name).and_then(serde_json::Value::as_str);
+    let act = word("act").filter(|_| event.event_type.starts_with("operator_"))?;
+    Some(format!("{act} {}", beginning(word("target").unwrap_or_default(), ROW_CHARS)))
 }
 
 /// What is told of a redrive, beyond what kind of event it is: `redrive_2 (rule mirror) · letters: 5 · left alone: 1 auth_error`.

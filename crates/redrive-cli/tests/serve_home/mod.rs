@@ -101,7 +101,7 @@ impl Serving {
             let listens = said.split("http://").nth(1).filter(|_| said.ends_with('\n'));
             if let Some(address) = listens {
                 let end = address.find(|c: char| !(c.is_ascii_digit() || ".:[]".contains(c))).unwrap();
-                serving.address = address[..end].to_owned();
+                address[..end].clone_into(&mut serving.address);
                 return serving;
             }
             let waits = began.elapsed() < PATIENCE && serving.child.try_wait().unwrap().is_none();

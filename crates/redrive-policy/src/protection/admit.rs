@@ -160,12 +160,12 @@ fn asked_the_breaker(
             let share = i128::from(passed) * i128::from(100 - RAMP_FROM) / i128::from(breaker.ramp_ms.max(1));
             let percent = RAMP_FROM.saturating_add(i64::try_from(share).unwrap_or(100)).min(100);
             let every_us = pace_us(breaker, settings, percent);
-            let now_us = micros(now_ms);
-            let free = state.pace_us.max(now_us);
+            let here_us = micros(now_ms);
+            let free = state.pace_us.max(here_us);
             // A small lead: who was parked comes at a whole millisecond, and not always in order.
             let lead = if ask.waited { every_us.saturating_mul(4).max(20_000) } else { 0 };
             let behind = !ask.waited && state.line.waiting(now_ms) > 0;
-            if behind || free > now_us.saturating_add(lead) {
+            if behind || free > here_us.saturating_add(lead) {
                 return Err((state.line.join(now_ms, free, every_us), ParkedWhy::Recovering));
             }
             state.pace_us = free.saturating_add(every_us);
@@ -208,16 +208,15 @@ fn in_time(settings: &Protection, state: &mut TargetState, now_ms: i64, ask: Ask
     let Some(rate) = settings.rate else { return Ok(()) };
     let every_us = rate.every_us();
     let burst = i64::from(settings.burst.unwrap_or(1).max(1)).saturating_sub(1);
-    let now_us = micros(now_ms);
+    let here_us = micros(now_ms);
     // Beyond this nobody was let; it is there because the rate was changed or a clock went back.
     let room = every_us.saturating_mul(burst);
-    let catch_up = every_us.max(CATCH_UP_US);
-    let most = now_us.saturating_add(room).saturating_add(catch_up).saturating_add(every_us);
-    let free = state.rate_us.clamp(now_us, most);
+    let most = here_us.saturating_add(room).saturating_add(CATCH_UP_US).saturating_add(every_us);
+    let free = state.rate_us.clamp(here_us, most);
     // Turns were given out at this rate: some that come late, and together, only catch up.
-    let lead = if ask.waited { catch_up } else { 0 };
+    let lead = if ask.waited { CATCH_UP_US } else { 0 };
     let behind = !ask.waited && state.line.waiting(now_ms) > 0;
-    if behind || free > now_us.saturating_add(room).saturating_add(lead) {
+    if behind || free > here_us.saturating_add(room).saturating_add(lead) {
         let place = state.line.join(now_ms, free.saturating_sub(room), every_us);
         return Err((place, ParkedWhy::Rate { rate }));
     }

@@ -81,10 +81,10 @@ pub fn observe(
 
 fn take_in(breaker: &Breaker, state: &mut TargetState, now_ms: i64, result: &CallResult, rng: &mut Rng) {
     // What began before the phase did tells of what is known already.
-    let stale = result.began < state.phase.since();
+    let old_news = result.began < state.phase.since();
     match &mut state.phase {
         Phase::Open { .. } => {}
-        _ if stale => {}
+        _ if old_news => {}
         Phase::HalfOpen { since: _, times, why, probes, passed } => {
             probes.pop();
             match result.health {

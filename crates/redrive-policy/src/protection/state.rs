@@ -160,9 +160,10 @@ impl TargetState {
         seen.mend(settings, now_ms);
         let sums = seen.sums();
         let parked = seen.line.waiting(now_ms).saturating_add(seen.retry_line.waiting(now_ms));
-        let next_at = match seen.phase {
-            Phase::Open { until, .. } => Some(until),
-            Phase::Closed | Phase::HalfOpen { .. } | Phase::Ramp { .. } => None,
+        // As it was written: whoever looks may not know how it is protected.
+        let next_at = match self.phase {
+            Phase::Open { until, .. } if until > now_ms => Some(until),
+            Phase::Open { .. } | Phase::Closed | Phase::HalfOpen { .. } | Phase::Ramp { .. } => None,
         };
         Standing {
             calls: sums.ok.saturating_add(sums.sick).saturating_add(sums.refused),
@@ -214,11 +215,14 @@ impl TargetState {
     /// and whatever a clock that went back has left ahead.
     pub(super) fn mend(&mut self, settings: &Protection, now_ms: i64) {
         self.holders.retain(|_, holder| holder.until > now_ms && settings.concurrency.is_some());
-        let far_us = micros(now_ms).saturating_add(micros(millis(LONGEST_PARK)));
-        for at in [&mut self.rate_us, &mut self.pace_us, &mut self.line.next_us, &mut self.retry_line.next_us]
-        {
-            *at = (*at).min(far_us);
+        // The first of a line never waits so long, and nothing comes back so late: a clock has gone back.
+        let far_us = micros(now_ms).saturating_add(micros(millis(LONGEST_PARK)).saturating_mul(2));
+        for line in [&mut self.line, &mut self.retry_line] {
+            if line.from_us > far_us {
+                *line = Line::default();
+            }
         }
+        self.pace_us = self.pace_us.min(far_us);
         let Some(breaker) = &settings.breaker else {
             (self.phase, self.window) = (Phase::Closed, Vec::new());
             return;
@@ -267,10 +271,10 @@ impl TargetState {
 impl Line {
     /// How many wait, about.
     pub(super) fn waiting(&self, now_ms: i64) -> u32 {
-        let now_us = micros(now_ms);
+        let here_us = micros(now_ms);
         let (whole, left) = (
             self.next_us.saturating_sub(self.from_us),
-            self.next_us.saturating_sub(now_us.max(self.from_us)),
+            self.next_us.saturating_sub(here_us.max(self.from_us)),
         );
         if left <= 0 || whole <= 0 {
             return 0;
@@ -282,9 +286,9 @@ impl Line {
     /// A place at the end of the line, not before `earliest_us`; the one behind it is so much later.
     pub(super) fn join(&mut self, now_ms: i64, earliest_us: i64, every_us: i64) -> i64 {
         self.count = self.waiting(now_ms);
-        let now_us = micros(now_ms);
-        let place = self.next_us.max(earliest_us).max(now_us);
-        self.from_us = if self.count == 0 { place } else { self.from_us.max(now_us) };
+        let here_us = micros(now_ms);
+        let place = self.next_us.max(earliest_us).max(here_us);
+        self.from_us = if self.count == 0 { place } else { self.from_us.max(here_us) };
         self.next_us = place.saturating_add(every_us.max(1));
         self.count = self.count.saturating_add(1);
         place

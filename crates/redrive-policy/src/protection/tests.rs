@@ -200,6 +200,24 @@ fn extremes_and_a_clock_that_goes_back() {
     assert!(until - long_before <= 3_600_000, "parked for an hour at most, whatever was written ahead");
 }
 
+/// R-P15: a rate that lets one go in an hour is obeyed as well, its burst too, and those who wait longer are counted.
+#[test]
+fn slow_rates_are_obeyed() {
+    let rate = Some(Rate { count: 1, per_ms: 3_600_000 });
+    let settings = Protection { rate, burst: Some(3), ..Protection::default() };
+    let mut state = TargetState::default();
+    let mut go = |now: i64, waited: bool| {
+        let asks = [Ask { again: false, waited }; 5];
+        let answers = admit(&settings, &mut state, now, ("me", now), &asks, &mut Rng::seeded(1));
+        (answers.iter().filter(|answer| answer.goes()).count(), state.standing(&settings, now).parked)
+    };
+    assert_eq!(go(T0, false), (3, 2));
+    assert_eq!(go(T0 + 60_000, false), (0, 7));
+    assert_eq!(go(T0 + 61_000, true).0, 0);
+    assert_eq!(go(T0 + 3_600_000, true).0, 1);
+    assert_eq!(go(T0 + 3_601_000, true).0, 0);
+}
+
 /// R-P15: what is kept can be read by who comes later, and what is not known is left out.
 #[test]
 fn the_state_is_kept_as_json() {

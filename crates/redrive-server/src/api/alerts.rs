@@ -42,7 +42,8 @@ pub(super) fn routes() -> Vec<Route> {
             .answers::<shape::Page<SilenceShape>>(200, "The silences."),
         Route::post("/v1/alerts/silences", Scope::Operate, "silence", "Silences a rule or a group.", silence)
             .takes::<SilenceBody>()
-            .answers::<SilenceShape>(201, "It is silenced."),
+            .answers::<SilenceShape>(201, "It is silenced.")
+            .problems(&[Code::NotFound]),
         Route::delete("/v1/alerts/silences/{id}", Scope::Operate, "end_silence", "Ends a silence.", end)
             .place::<shape::Name>("id")
             .empty(204, "It is over."),

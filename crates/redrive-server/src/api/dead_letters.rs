@@ -105,7 +105,7 @@ fn asked(filter: Option<&str>, group: Option<&str>) -> Result<Option<Filter<Lett
     let filter = reach::filter(filter)?;
     let Some(group) = group else { return Ok(filter) };
     if group.is_empty() || !group.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return Err(reach::unknown(group).at("group"));
+        return Err(Problem::new(Code::Invalid, "groups.odd").at("group"));
     }
     let of_group = reach::filter(Some(&format!("group={group}")))?;
     Ok(match (filter, of_group) {

@@ -36,7 +36,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(
             "/v1/events",
             Scope::Read,
-            "events",
+            "list_events",
             "What happened; with Accept: text/event-stream, what happens from now on or behind Last-Event-ID.",
             events,
         )
@@ -44,7 +44,7 @@ pub(super) fn routes() -> Vec<Route> {
         .answers::<shape::Page<EventShape>>(200, "Events.")
         .answers_text(200, "text/event-stream", "Events as they come.")
         .problems(&[Code::InvalidFilter, Code::Draining]),
-        Route::get("/v1/events/{id}", Scope::Read, "event", "Everything that is known about an event.", event)
+        Route::get("/v1/events/{id}", Scope::Read, "get_event", "Everything that is known about an event.", event)
             .place::<shape::EventId>("id")
             .answers::<DetailShape>(200, "The event: the contract redrive/detail.v1."),
     ]
@@ -60,7 +60,7 @@ pub(crate) struct EventsQuery {
     /// Only of these types; several are separated by commas.
     #[serde(rename = "type")]
     types: Option<String>,
-    /// Only in these states: pending, running, success, failed, retrying, dead_letter; several are separated by commas.
+    /// Only in these states: `pending`, `running`, `success`, `failed`, `retrying`, `dead_letter`; several are separated by commas.
     status: Option<String>,
     /// Only from this source.
     source: Option<String>,
@@ -115,11 +115,11 @@ impl Told<'_> {
 #[allow(dead_code)] // Only its schema is used.
 pub(crate) struct EventShape {
     /// Its place in the stream; in a story it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i64")]
-    #[serde(default)]
     seq: Option<i64>,
     /// The job that it is about; in a story it is left out.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<shape::JobId>")]
     job_id: Option<String>,
     event_id: String,

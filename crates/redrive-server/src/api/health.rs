@@ -25,10 +25,8 @@ pub(super) fn routes() -> Vec<Route> {
             .answers_text(503, "text/plain", "It does not: what is missing is named."),
         Route::get("/version", Scope::Read, "version", "Which redrive this is.", version)
             .answers::<Version>(200, "Its versions."),
-        Route::new(Method::GET, "/openapi.json", Need::Nothing, "openapi", "This document.", async || {
-            document()
-        })
-        .answers::<crate::shape::Object>(200, "The API, as OpenAPI 3.1."),
+        Route::get("/openapi.json", Scope::Read, "openapi", "This document.", async || document())
+            .answers::<crate::shape::Object>(200, "The API, as OpenAPI 3.1."),
     ]
 }
 

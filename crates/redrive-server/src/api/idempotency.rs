@@ -28,13 +28,19 @@ const WHY_CHARS: usize = 1_000;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("/v1/idempotency", Scope::Read, "idempotency_keys", "The keys that were used.", list)
+        Route::get("/v1/idempotency", Scope::Read, "list_idempotency_keys", "The keys that were used.", list)
             .asks::<KeysQuery>()
             .answers::<shape::Page<KeyShape>>(200, "The newest first."),
-        Route::get("/v1/idempotency/{id}", Scope::Read, "idempotency_key", "What is known of a key.", show)
-            .place::<KeyIdShape>("id")
-            .asks::<ShowQuery>()
-            .answers::<KeyDetailShape>(200, "The key, and its answer."),
+        Route::get(
+            "/v1/idempotency/{id}",
+            Scope::Read,
+            "get_idempotency_key",
+            "What is known of a key.",
+            show,
+        )
+        .place::<KeyIdShape>("id")
+        .asks::<ShowQuery>()
+        .answers::<KeyDetailShape>(200, "The key, and its answer."),
         Route::post(
             "/v1/idempotency/{id}/reset",
             Scope::Operate,
@@ -52,7 +58,7 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeysQuery {
-    /// Only in this state: in_progress, completed or unknown_outcome.
+    /// Only in this state: `in_progress`, `completed` or `unknown_outcome`.
     state: Option<String>,
     /// Only this key, whosever it is.
     key: Option<String>,
@@ -122,7 +128,7 @@ struct KeyShape {
     job_id: Option<String>,
 }
 
-/// An idempotency key, and its answer: the contract redrive/idempotency_key.v1.
+/// An idempotency key, and its answer: the contract `redrive/idempotency_key.v1`.
 #[derive(JsonSchema)]
 #[schemars(rename = "IdempotencyKeyDetail")]
 #[allow(dead_code)] // Only its schema is used.

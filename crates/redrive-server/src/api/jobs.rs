@@ -1,6 +1,7 @@
 //! Jobs: enqueuing one or many, looking at one and at its story, cancelling it and trying it now.
 
 mod enqueue;
+mod list;
 mod look;
 mod operate;
 mod origin;
@@ -12,6 +13,7 @@ use crate::route::Route;
 use crate::shape;
 use enqueue::EnqueueBody;
 pub(super) use enqueue::allowed;
+use list::{Head, JobsQuery};
 use look::{LookQuery, Story, Trace};
 use operate::{CancelBody, Cancelled, Retried, RetryBody};
 pub(super) use origin::check_origin;
@@ -29,22 +31,37 @@ pub(super) fn routes() -> Vec<Route> {
         .takes::<EnqueueBody>()
         .answers::<AddedOneOrMany>(201, "They are stored.")
         .answers::<AddedOneOrMany>(200, "All of them were there already, under their unique keys."),
-        Route::get("/v1/jobs/{id}", Scope::Read, "job", "Everything that is known about a job.", look::job)
-            .place::<shape::JobId>("id")
-            .asks::<LookQuery>()
-            .answers::<Job>(200, "The job."),
+        Route::get("/v1/jobs", Scope::Read, "list_jobs", "The jobs that live, the newest first.", list::jobs)
+            .asks::<JobsQuery>()
+            .answers::<shape::Page<Head>>(200, "Jobs, without their payloads."),
+        Route::get(
+            "/v1/jobs/{id}",
+            Scope::Read,
+            "get_job",
+            "Everything that is known about a job.",
+            look::job,
+        )
+        .place::<shape::JobId>("id")
+        .asks::<LookQuery>()
+        .answers::<Job>(200, "The job."),
         Route::get(
             "/v1/jobs/{id}/explain",
             Scope::Read,
-            "explain",
+            "explain_job",
             "Why a job is where it is.",
             look::explain,
         )
         .place::<shape::JobId>("id")
         .answers::<Story>(200, "Its story: the contract redrive/story.v1."),
-        Route::get("/v1/jobs/{id}/trace", Scope::Read, "trace", "Its retries and recoveries.", look::trace)
-            .place::<shape::JobId>("id")
-            .answers::<Trace>(200, "The oldest first."),
+        Route::get(
+            "/v1/jobs/{id}/trace",
+            Scope::Read,
+            "trace_job",
+            "Its retries and recoveries.",
+            look::trace,
+        )
+        .place::<shape::JobId>("id")
+        .answers::<Trace>(200, "The oldest first."),
         Route::post("/v1/jobs/{id}/cancel", Scope::Operate, "cancel_job", "Ends a job.", operate::cancel)
             .place::<shape::JobId>("id")
             .may_take::<CancelBody>()

@@ -21,10 +21,10 @@ const A_DAY: Duration = Duration::from_hours(24);
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("/v1/metrics", Scope::Read, "metrics", "The numbers of a period, as JSON.", metrics)
+        Route::get("/v1/metrics", Scope::Read, "get_metrics", "The numbers of a period, as JSON.", metrics)
             .asks::<MetricsQuery>()
             .answers::<MetricsShape>(200, "The contract redrive/metrics.v1."),
-        Route::get("/v1/status", Scope::Read, "status", "How things stand.", status)
+        Route::get("/v1/status", Scope::Read, "get_status", "How things stand.", status)
             .answers::<StatusShape>(200, "The contract redrive/status.v1."),
     ]
 }
@@ -85,6 +85,7 @@ struct StatusShape {
     unknown_outcomes: u64,
     outbox_failed: u64,
     /// Targets that are not called, or that work is parked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
     targets: Option<Vec<shape::Object>>,
 }
 
@@ -94,6 +95,9 @@ async fn metrics(
     Query(query): Query<MetricsQuery>,
 ) -> Result<Json<Metrics>, Problem> {
     match &query.queue {
+        Some(queue) if queue.is_empty() || queue.len() > 255 || queue.chars().any(char::is_control) => {
+            return Err(Problem::new(Code::Invalid, "refused.name").with("field", "queue").at("queue"));
+        }
         Some(queue) if !caller.reaches(queue) => {
             return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue).at("queue"));
         }

@@ -13,7 +13,7 @@ use redrive_policy::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::Server;
 use crate::body::Body;
@@ -22,7 +22,6 @@ use crate::language::Language;
 use crate::path::Path;
 use crate::problem::{Code, Problem};
 use crate::route::Route;
-use crate::shape;
 use crate::shape::name;
 use crate::shape::policy::{Classification, ConfigChecked, ConfigProblem, Decision, PolicyLine, PolicyWhole};
 
@@ -115,8 +114,7 @@ struct Written {
     #[serde(default)]
     format: ConfigFormat,
     /// The same as JSON.
-    #[schemars(with = "Option<shape::Object>")]
-    config: Option<Value>,
+    config: Option<Map<String, Value>>,
 }
 
 /// In which language a configuration is written.
@@ -134,7 +132,7 @@ enum ConfigFormat {
 fn written(
     text: Option<&str>,
     format: ConfigFormat,
-    config: Option<&Value>,
+    config: Option<Map<String, Value>>,
 ) -> Result<(String, Format), Problem> {
     match (text, config) {
         (Some(text), None) => Ok((
@@ -144,13 +142,13 @@ fn written(
                 ConfigFormat::Json => Format::Json,
             },
         )),
-        (None, Some(config)) => Ok((config.to_string(), Format::Json)),
+        (None, Some(config)) => Ok((Value::Object(config).to_string(), Format::Json)),
         _ => Err(Problem::new(Code::Invalid, "policies.one_config")),
     }
 }
 
 async fn check(Language(lang): Language, Body(body): Body<Written>) -> Result<Json<ConfigChecked>, Problem> {
-    let (text, format) = written(body.text.as_deref(), body.format, body.config.as_ref())?;
+    let (text, format) = written(body.text.as_deref(), body.format, body.config)?;
     Ok(Json(checked(&text, format, lang)))
 }
 
@@ -197,7 +195,11 @@ fn recovery_problems(config: &Config, lang: Lang) -> Vec<ConfigProblem> {
 }
 
 /// The policy that is meant, with what is to be different about it.
-fn meant(server: &Server, name: Option<&str>, overrides: Option<&Value>) -> Result<Policy, Problem> {
+fn meant(
+    server: &Server,
+    name: Option<&str>,
+    overrides: Option<Map<String, Value>>,
+) -> Result<Policy, Problem> {
     let policy = match name {
         Some(name) => server.engine().policy(name)?,
         None => server.engine().default_policy(),
@@ -222,15 +224,13 @@ struct Explain {
     /// The policy; the default one unless said.
     policy: Option<String>,
     /// What is to be different about it: the `overrides` of a job.
-    #[schemars(with = "Option<shape::Object>")]
-    overrides: Option<Value>,
+    overrides: Option<Map<String, Value>>,
     /// What the failure is.
     #[schemars(with = "Option<name::Cause>")]
     cause: Option<Cause>,
     /// Its words.
     text: Option<String>,
     /// The status of an answer.
-    #[schemars(range(min = 100, max = 999))]
     http_status: Option<u16>,
     /// The exit code of a command.
     exit_code: Option<i32>,
@@ -250,7 +250,7 @@ async fn explain(
     Language(lang): Language,
     Body(body): Body<Explain>,
 ) -> Result<Json<Decision>, Problem> {
-    let policy = meant(&server, body.policy.as_deref(), body.overrides.as_ref())?;
+    let policy = meant(&server, body.policy.as_deref(), body.overrides)?;
     let retry_after = match &body.retry_after {
         None => None,
         Some(value) => Some(wait(&server, value)?),
@@ -299,8 +299,7 @@ struct Delays {
     /// The policy; the default one unless said.
     policy: Option<String>,
     /// What is to be different about it: the `overrides` of a job.
-    #[schemars(with = "Option<shape::Object>")]
-    overrides: Option<Value>,
+    overrides: Option<Map<String, Value>>,
     /// The delays after a failure of this cause.
     #[schemars(with = "Option<name::Cause>")]
     cause: Option<Cause>,
@@ -319,7 +318,7 @@ struct DelaysTold {
 }
 
 async fn delays(State(server): State<Server>, Body(body): Body<Delays>) -> Result<Json<DelaysTold>, Problem> {
-    let policy = meant(&server, body.policy.as_deref(), body.overrides.as_ref())?;
+    let policy = meant(&server, body.policy.as_deref(), body.overrides)?;
     let count = body.count.unwrap_or(10);
     if !(1..=MOST_DELAYS).contains(&count) {
         return Err(Problem::new(Code::Invalid, "range.number")

@@ -21,9 +21,9 @@ const WHY_CHARS: usize = 1_000;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("/v1/queues", Scope::Read, "queues", "Every queue and how much is in it.", queues)
+        Route::get("/v1/queues", Scope::Read, "list_queues", "Every queue and how much is in it.", queues)
             .answers::<shape::Page<QueueShape>>(200, "The queues, by name."),
-        Route::get("/v1/queues/{queue}", Scope::Read, "queue", "One queue and how much is in it.", queue)
+        Route::get("/v1/queues/{queue}", Scope::Read, "get_queue", "One queue and how much is in it.", queue)
             .place::<shape::Name>("queue")
             .answers::<QueueShape>(200, "The queue."),
         Route::post(
@@ -35,7 +35,7 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .place::<shape::Name>("queue")
         .may_take::<WhyBody>()
-        .answers::<Changed>(200, "It is paused; what runs goes on."),
+        .answers::<Stands>(200, "It is paused; what runs goes on."),
         Route::post(
             "/v1/queues/{queue}/resume",
             Scope::Operate,
@@ -45,7 +45,7 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .place::<shape::Name>("queue")
         .may_take::<WhyBody>()
-        .answers::<Changed>(200, "Its work is handed out."),
+        .answers::<Stands>(200, "Its work is handed out."),
     ]
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct WhyBody {
 /// How a queue stands.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "QueueChanged")]
-struct Changed {
+struct Stands {
     queue: String,
     /// How it stands now.
     paused: bool,
@@ -112,13 +112,13 @@ async fn pause(
     caller: Caller,
     Path(queue): Path<String>,
     MayBody(body): MayBody<WhyBody>,
-) -> Result<Json<Changed>, Problem> {
+) -> Result<Json<Stands>, Problem> {
     reached(&caller, &queue)?;
     act(&server, &caller, "queue.pause", queue.clone(), body.why.clone()).await?;
     let why = body.why.map(|why| redact(&why).chars().filter(|c| *c != '\0').take(WHY_CHARS).collect());
     let engine = server.engine();
     let changed = engine.store().pause_queue(engine.now(), queue.clone(), why).await?;
-    Ok(Json(Changed { queue, paused: true, changed }))
+    Ok(Json(Stands { queue, paused: true, changed }))
 }
 
 async fn resume(
@@ -126,13 +126,13 @@ async fn resume(
     caller: Caller,
     Path(queue): Path<String>,
     MayBody(body): MayBody<WhyBody>,
-) -> Result<Json<Changed>, Problem> {
+) -> Result<Json<Stands>, Problem> {
     reached(&caller, &queue)?;
     act(&server, &caller, "queue.resume", queue.clone(), body.why).await?;
     let engine = server.engine();
     let resumed = engine.store().resume_queue(engine.now(), queue.clone()).await?;
     let changed = resumed.ok_or_else(|| unknown(&queue))?;
-    Ok(Json(Changed { queue, paused: false, changed }))
+    Ok(Json(Stands { queue, paused: false, changed }))
 }
 
 fn reached(caller: &Caller, queue: &str) -> Result<(), Problem> {

@@ -77,7 +77,7 @@ impl JsonSchema for Id {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": "^redrive_[0-9]{1,18}$" })
+        schemars::json_schema!({ "type": "string", "pattern": "^(redrive_)?[0-9]{1,18}$" })
     }
 }
 

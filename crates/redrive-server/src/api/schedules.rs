@@ -284,7 +284,15 @@ async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Json<shape::Page<ScheduleShape>>, Problem> {
     let engine = server.engine();
-    let limit = query.limit.unwrap_or(USUAL).clamp(1, 1_000);
+    let limit = crate::reach::limit(query.limit.or(Some(USUAL)), 1_000)?;
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    if query
+        .cursor
+        .as_ref()
+        .is_some_and(|name| !(1..=100).contains(&name.len()) || !name.bytes().all(is_name))
+    {
+        return Err(Problem::new(Code::Invalid, "list.cursor").at("cursor"));
+    }
     let schedules = engine.schedules(query.cursor, limit).await?;
     let next = schedules.last().filter(|_| schedules.len() == limit as usize).map(|last| last.name.clone());
     let mut items = Vec::new();

@@ -13,7 +13,7 @@ use redrive_policy::plan::{Plan, Work};
 use redrive_store::{NewJob, Origin, TaskId, TaskState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::jobs::check_origin;
 use crate::Server;
@@ -26,7 +26,6 @@ use crate::problem::{Code, Problem};
 use crate::query::Query;
 use crate::reach;
 use crate::route::Route;
-use crate::shape;
 use crate::shape::task::{Task, TaskWhole, Trace};
 
 /// The most tasks that are listed.
@@ -97,7 +96,7 @@ impl JsonSchema for Id {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": "^task-[0-9]{1,18}$" })
+        schemars::json_schema!({ "type": "string", "pattern": "^(task-)?[0-9]{1,18}$" })
     }
 }
 
@@ -106,8 +105,7 @@ impl JsonSchema for Id {
 #[serde(deny_unknown_fields)]
 struct Wish {
     /// The plan, as `redrive task schema` describes it.
-    #[schemars(with = "shape::Object")]
-    plan: Value,
+    plan: Map<String, Value>,
 }
 
 /// Which tasks.
@@ -151,13 +149,14 @@ async fn begin(
     caller: Caller,
     Body(wish): Body<Wish>,
 ) -> Result<(StatusCode, Json<TaskWhole>), Problem> {
-    let (mut plan, _) = Plan::parse(&wish.plan.to_string(), Format::Json, "plan").map_err(|error| {
-        Problem::in_words(Code::Invalid, |lang| {
-            let told = error.problems.iter().take(TOLD).map(|problem| problem.describe(lang));
-            told.collect::<Vec<_>>().join(" ")
-        })
-        .at("plan")
-    })?;
+    let (mut plan, _) =
+        Plan::parse(&Value::Object(wish.plan).to_string(), Format::Json, "plan").map_err(|error| {
+            Problem::in_words(Code::Invalid, |lang| {
+                let told = error.problems.iter().take(TOLD).map(|problem| problem.describe(lang));
+                told.collect::<Vec<_>>().join(" ")
+            })
+            .at("plan")
+        })?;
     if plan.name.is_empty() {
         "task".clone_into(&mut plan.name);
     }
@@ -180,11 +179,8 @@ async fn begin(
 /// A plan from elsewhere runs no commands here: with one come its folder, its files and its own checks.
 fn refuse_commands(plan: &Plan) -> Result<(), Problem> {
     for (number, subtask) in (0..).zip(&plan.subtasks) {
-        let runs = match &subtask.work {
-            Work::Command(_) => true,
-            Work::Handler { kind, .. } => kind == "exec",
-            Work::Http(_) => false,
-        };
+        // One of the programs that the server lists may be run by a job of the kind `exec`, which is looked at as any other.
+        let runs = matches!(subtask.work, Work::Command(_));
         if runs || subtask.review.is_some() || subtask.snapshot.is_some() {
             let problem =
                 Problem::new(Code::Forbidden, "tasks.command").with("subtask", plan.name_of(number));
@@ -202,6 +198,7 @@ fn check_calls(server: &Server, plan: &Plan) -> Result<(), Problem> {
             Work::Handler { kind, payload } => NewJob::new(kind.clone(), payload.to_string()),
             Work::Command(_) => continue,
         };
+        let job = NewJob { origin: Origin::Api, ..job };
         check_origin(server, &job).map_err(|problem| {
             let place = problem.field().map_or_else(String::new, |field| format!(".{field}"));
             problem.at(format!("plan.subtasks[{number}]{place}"))

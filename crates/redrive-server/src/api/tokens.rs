@@ -20,7 +20,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post(
             "/v1/tokens",
             Scope::Admin,
-            "createToken",
+            "create_token",
             "Makes a token. Its text is shown once.",
             create,
         )
@@ -31,12 +31,12 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(
             "/v1/tokens",
             Scope::Admin,
-            "listTokens",
+            "list_tokens",
             "Every token, also those that hold no more.",
             list,
         )
         .answers::<shape::Page<TokenShape>>(200, "The tokens, the newest first."),
-        Route::post("/v1/tokens/{id}/revoke", Scope::Admin, "revokeToken", "Revokes a token.", revoke)
+        Route::post("/v1/tokens/{id}/revoke", Scope::Admin, "revoke_token", "Revokes a token.", revoke)
             .place::<String>("id")
             .may_take::<Reason>()
             .answers::<TokenShape>(200, "The token, which holds no more.")
@@ -52,7 +52,7 @@ pub(crate) struct TokenBody {
     #[schemars(length(min = 1, max = 100))]
     name: String,
     /// What it allows: `read`, `read:payload`, `produce`, `work`, `operate`, `admin`.
-    #[schemars(length(min = 1, max = 6), with = "Vec<ScopeShape>")]
+    #[schemars(length(min = 1), with = "Vec<ScopeShape>")]
     scopes: Vec<String>,
     /// The queues that it allows it in, as patterns in which `*` stands for anything; absent: all of them.
     #[serde(default)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use redrive::engine::{Simulate, Simulated};
+use redrive::engine::Simulated;
 use redrive_policy::Cause;
 use redrive_policy::simulate::{Between, CauseTally, Ending, Tally};
 use redrive_store::Timestamp;
@@ -127,7 +127,8 @@ pub struct Figures {
     /// The time to recovery of 95 %.
     pub recovery_ms_p95: Option<Range>,
     /// The same by what failed first.
-    pub by_cause: BTreeMap<&'static str, CauseFigures>,
+    #[schemars(with = "BTreeMap<String, CauseFigures>")]
+    pub by_cause: BTreeMap<Cause, CauseFigures>,
     /// The most attempts in a minute.
     pub peak_per_minute: u64,
     /// The attempts of every minute.
@@ -195,12 +196,17 @@ pub fn per_minute(tally: &Tally, (first, last): (i64, i64)) -> Vec<u64> {
 
 impl Simulation {
     /// What came of it.
-    pub fn new(simulation: &redrive::engine::Simulation, wanted: &Simulate) -> Simulation {
+    pub fn new(
+        simulation: &redrive::engine::Simulation,
+        since: Timestamp,
+        until: Timestamp,
+        seed: u64,
+    ) -> Simulation {
         let minutes = minutes(simulation);
         Simulation {
-            since: wanted.since,
-            until: wanted.until,
-            seed: wanted.seed,
+            since,
+            until,
+            seed,
             policies: simulation.policies.iter().cloned().collect(),
             recorded: Figures::new(&simulation.recorded, minutes),
             simulated: simulation.simulated.iter().map(|one| Candidate::new(one, minutes)).collect(),
@@ -263,7 +269,7 @@ impl Figures {
             unexplained: tally.unexplained,
             recovery_ms_p50: tally.recovery(50).map(Range::from),
             recovery_ms_p95: tally.recovery(95).map(Range::from),
-            by_cause: tally.causes.iter().map(|(cause, one)| (cause.name(), of_cause(one))).collect(),
+            by_cause: tally.causes.iter().map(|(cause, one)| (*cause, of_cause(one))).collect(),
             peak_per_minute: tally.peak(),
             load_per_minute: minutes.map(|minutes| per_minute(tally, minutes)).unwrap_or_default(),
         }

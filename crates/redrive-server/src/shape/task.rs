@@ -169,6 +169,7 @@ impl From<SubtaskLine> for Subtask {
 
 /// The retries, escalations and recoveries of a task or a job, in the words of 002 §6.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "TaskTrace")]
 pub struct Trace {
     /// The task or the job.
     pub task_id: String,

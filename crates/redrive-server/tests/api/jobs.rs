@@ -181,3 +181,40 @@ async fn a_story_is_told_and_a_letter_is_put_back() {
         assert_eq!(site.post("/v1/jobs/999/retry", &json!({})).await.0, 404);
     }
 }
+
+/// R-C1: living jobs are listed page by page, and narrowed by queue, kind, state and caller; on both stores.
+#[tokio::test]
+async fn jobs_are_listed() {
+    for site in Site::both().await {
+        for n in 0..5 {
+            add(
+                &site,
+                &json!({ "kind": "k", "queue": if n < 3 { "a" } else { "b" }, "caller_id": format!("c{n}") }),
+            )
+            .await;
+        }
+        add(&site, &json!({ "kind": "later", "queue": "a", "delay_ms": 60_000 })).await;
+        let mut seen = Vec::new();
+        let mut path = "/v1/jobs?limit=2".to_owned();
+        loop {
+            let (status, page) = site.get(&path).await;
+            assert_eq!(status, 200, "{page}");
+            let items = page["items"].as_array().unwrap();
+            seen.extend(items.iter().map(|job| job["id"].as_str().unwrap().to_owned()));
+            let Some(next) = page.get("next") else { break };
+            path = format!("/v1/jobs?limit=2&cursor={}", next.as_str().unwrap());
+        }
+        assert_eq!(seen.len(), 6, "{seen:?}");
+        let count = async |query: &str| {
+            site.get(&format!("/v1/jobs?{query}")).await.1["items"].as_array().unwrap().len()
+        };
+        assert_eq!(count("queue=a").await, 4);
+        assert_eq!(count("queue=a&kind=k").await, 3);
+        assert_eq!(count("state=scheduled").await, 1);
+        assert_eq!(count("caller_id=c3").await, 1);
+        assert_eq!(count("state=dead").await, 0);
+        for bad in ["state=leased", "limit=0", "cursor=x", "queu=a"] {
+            assert_eq!(site.get(&format!("/v1/jobs?{bad}")).await.0, 400, "{bad}");
+        }
+    }
+}

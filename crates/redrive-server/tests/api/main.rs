@@ -10,4 +10,6 @@ mod jobs;
 mod keys;
 mod openapi;
 mod queues;
+mod reach;
 mod schedules;
+mod targets;

@@ -53,7 +53,9 @@ fn the_document_is_sound() {
     }
     let mut ids = Vec::new();
     for (path, method, operation) in operations(&document) {
-        ids.push(operation["operationId"].as_str().unwrap().to_owned());
+        let id = operation["operationId"].as_str().unwrap();
+        assert!(id.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{id}");
+        ids.push(id.to_owned());
         let parameters = operation["parameters"].as_array().unwrap();
         let named = parameters.iter().filter(|parameter| parameter["in"] == "path").count();
         assert_eq!(named, path.matches('{').count(), "{method} {path}");

@@ -68,7 +68,8 @@ async fn a_plan_from_afar_runs_no_command() {
     ] {
         let plan = json!({ "name": "x", "subtasks": [subtask] });
         let (status, problem) = site.post("/v1/tasks", &json!({ "plan": plan })).await;
-        assert_eq!((status, &problem["field"]), (403, &json!("plan.subtasks[0]")), "{plan}: {problem}");
+        assert_eq!(status, 403, "{plan}: {problem}");
+        assert!(problem["field"].as_str().unwrap().starts_with("plan.subtasks[0]"), "{problem}");
     }
     let circle = json!({ "name": "x", "subtasks": [
         { "id": "a", "depends_on": ["b"], "handler": "call" }, { "id": "b", "depends_on": ["a"], "handler": "call" },

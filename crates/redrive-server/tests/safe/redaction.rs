@@ -50,7 +50,7 @@ async fn a_canary_sings_nowhere() {
     told.push(post("/v1/queues/q/pause", &json!({ "why": format!("password={CANARY}") })).await.1);
     // Requests that are wrong in every way, with the canary where it hurts.
     for path in ["/v1/jobs", "/v1/leases/settle", "/v1/redrives", "/v1/tokens", "/v1/nothing"] {
-        told.push(post(path, &json!({ CANARY: CANARY, "kind": { "token": CANARY } })).await.1);
+        told.push(post(path, &json!({ "password": CANARY, "kind": { "token": CANARY } })).await.1);
     }
     let document = redrive_server::Server::openapi();
     let mut looked_at = 0;

@@ -141,7 +141,8 @@ impl Parked {
 
     /// When there may be something to do, or somebody has waited long enough.
     pub(super) fn next_turn(&self, memory: &Memory) -> Option<Instant> {
-        self.lines.values().filter_map(|line| line.watch.due(memory)).chain(self.next_walk()).min()
+        let waiting = self.lines.values().filter(|line| !line.queue.is_empty());
+        waiting.filter_map(|line| line.watch.due(memory)).chain(self.next_walk()).min()
     }
 
     fn next_walk(&self) -> Option<Instant> {

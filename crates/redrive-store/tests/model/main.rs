@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod anchor;
+mod board;
 mod command;
 mod compare;
 #[path = "../given/mod.rs"]

@@ -257,8 +257,8 @@ impl Engine {
     pub async fn status_report(&self) -> Result<StatusReport, EngineError> {
         let now = self.now();
         let status = self.store().status(now).await?;
-        let states = vec![GroupState::Open, GroupState::Regressed, GroupState::Acknowledged];
-        let query = GroupQuery { states, ..GroupQuery::default() };
+        let of_interest = vec![GroupState::Open, GroupState::Regressed, GroupState::Acknowledged];
+        let query = GroupQuery { states: of_interest, ..GroupQuery::default() };
         let mut groups = self.store().groups(query, GROUPS + 1).await?;
         let more = groups.len() > GROUPS as usize;
         groups.truncate(GROUPS as usize);

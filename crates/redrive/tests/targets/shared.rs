@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive::engine::Engine;
-use redrive_store::{Jobs, Postgres, PostgresOptions, Store};
+use redrive_store::{Postgres, PostgresOptions, Store};
 
 use super::support::{Elsewhere, World, call, config, run};
 

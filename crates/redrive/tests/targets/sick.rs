@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redrive::engine::{Clock, Shutdown, TargetLimits};
 use redrive::{Cause, fail};
-use redrive_store::{Jobs, NewJob};
+use redrive_store::NewJob;
 
 use super::support::{Elsewhere, World, call, run};
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive::engine::{Engine, ManualClock, Remote, RemoteEnd, RemoteOutcome, RemoteRequest};
-use redrive::{Cause, Config, Evidence, Format, Verdict};
+use redrive::{Cause, Evidence, Verdict};
+use redrive_policy::{Config, Format};
 use redrive_store::{LeasedJob, NewJob, Sqlite, SqliteOptions, Store, Timestamp};
 
 pub(crate) struct World {
@@ -24,7 +25,7 @@ pub(crate) fn config(text: &str) -> Config {
 impl World {
     pub(crate) fn new() -> World {
         let folder = tempfile::tempdir().unwrap();
-        let store = Sqlite::open(folder.path().join("redrive.db"), SqliteOptions::default()).unwrap();
+        let store = Sqlite::open(&folder.path().join("redrive.db"), SqliteOptions::default()).unwrap();
         World { store: Arc::new(store), clock: Arc::new(ManualClock::at(start())), _folder: folder }
     }
 

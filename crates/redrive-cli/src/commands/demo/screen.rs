@@ -47,19 +47,10 @@ impl Screen {
         put(&page, stage)
     }
 
-    /// A value for programs.
-    pub(super) fn data(&self, value: &serde_json::Value, stage: &mut Stage<'_>) -> Result<(), Trouble> {
-        if stage.settings.form != Form::Json {
-            return Ok(());
-        }
-        json::write(value, stage.stdout, false).map_err(|error| Trouble::Output(error.into()))?;
-        put("\n", stage)
-    }
-
     /// The next act.
     pub(super) fn act(&mut self, at: Duration, number: usize, stage: &mut Stage<'_>) -> Result<(), Trouble> {
         let act = &ACTS[number % ACTS.len()];
-        self.data(
+        data(
             &serde_json::json!({ "at_ms": millis(at), "kind": "act", "act": act.name, "mood": act.mood.name() }),
             stage,
         )?;
@@ -86,7 +77,7 @@ impl Screen {
     ) -> Result<(), Trouble> {
         for line in lines {
             let value = serde_json::to_value(line).map_err(|error| Trouble::Output(error.into()))?;
-            self.data(&value, stage)?;
+            data(&value, stage)?;
         }
         if stage.settings.form == Form::Json {
             return Ok(());
@@ -122,7 +113,7 @@ impl Screen {
     ) -> Result<(), Trouble> {
         let lang = stage.settings.lang;
         let (total, now) = (story.total(), story.now());
-        self.data(
+        data(
             &serde_json::json!({ "kind": "summary", "total": total, "now": now, "acts": played.iter().zip(story.acts())
                 .map(|(act, tally)| serde_json::json!({ "act": ACTS[act % ACTS.len()].name, "tally": tally })).collect::<Vec<_>>() }),
             stage,
@@ -173,6 +164,15 @@ impl Screen {
         }
         self.write(&blocks, stage)
     }
+}
+
+/// A value for programs.
+pub(super) fn data(value: &serde_json::Value, stage: &mut Stage<'_>) -> Result<(), Trouble> {
+    if stage.settings.form != Form::Json {
+        return Ok(());
+    }
+    json::write(value, stage.stdout, false).map_err(|error| Trouble::Output(error.into()))?;
+    put("\n", stage)
 }
 
 fn millis(at: Duration) -> u64 {

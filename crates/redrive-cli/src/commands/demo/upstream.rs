@@ -136,11 +136,11 @@ async fn answer(mut stream: TcpStream, state: &State) -> io::Result<()> {
         Mood::AuthBroken => {
             return say(&mut stream, "401 Unauthorized", "", "{\"error\":\"the API key has expired\"}").await;
         }
-        Mood::RateLimiting if call % 2 == 0 => {
+        Mood::RateLimiting if call.is_multiple_of(2) => {
             let words = "{\"error\":\"too many requests\"}";
             return say(&mut stream, "429 Too Many Requests", "Retry-After: 1\r\n", words).await;
         }
-        Mood::Slow if call % 2 == 0 => sleep(state.slowness).await,
+        Mood::Slow if call.is_multiple_of(2) => sleep(state.slowness).await,
         Mood::Healthy | Mood::Slow | Mood::RateLimiting => sleep(Duration::from_millis(20)).await,
     }
     if body.contains("\"card\":\"\"") {

@@ -62,7 +62,7 @@ fn filesystem(folder: &Path, found: &mut Findings) {
     match kind {
         "tmpfs" => found.warn("filesystem", "filesystem.memory", values, "redrive store backup FILE"),
         "overlayfs" => {
-            found.warn("filesystem", "filesystem.layer", values, "docker run -v redrive:/var/lib/redrive …")
+            found.warn("filesystem", "filesystem.layer", values, "docker run -v redrive:/var/lib/redrive …");
         }
         "network" => found.problem("filesystem", "filesystem.network", values, "redrive store copy --help"),
         _ => found.ok("filesystem", "filesystem.fine", values),

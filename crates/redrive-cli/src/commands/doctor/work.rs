@@ -56,7 +56,7 @@ pub(super) async fn look_further(
     for target in sick {
         let why = target.why().map(|why| why.words(&target.name, found.lang)).unwrap_or_default();
         let next = target.next_at().map_or_else(|| "-".to_owned(), |next| rough(next.since(now)));
-        let fix = "redrive events --type job_parked";
+        let fix = "redrive targets";
         found.warn("targets", "targets.sick", &[("why", &why), ("next", &next)], fix);
     }
     let tokens = engine.tokens().await?;

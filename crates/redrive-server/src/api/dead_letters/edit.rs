@@ -243,7 +243,8 @@ async fn check(server: &Server, letter: &DeadLetter, new: &[u8]) -> Result<(), P
             return Err(Problem::new(Code::Forbidden, "letters.local").with("id", letter.id));
         }
     }
-    check_origin(server, &NewJob::new(letter.kind.clone(), new.to_vec()))?;
+    let job = NewJob { origin: Origin::Api, ..NewJob::new(letter.kind.clone(), new.to_vec()) };
+    check_origin(server, &job)?;
     check_payload(&letter.kind, new).map_err(|error| {
         let problem = Problem::new(Code::Invalid, "letters.unfit").with("kind", &letter.kind);
         problem.with("why", error).at("payload")

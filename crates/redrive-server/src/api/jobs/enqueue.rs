@@ -26,6 +26,9 @@ use crate::caller::Caller;
 use crate::problem::{Code, Problem};
 use crate::shape;
 
+/// What base64 is made of: nothing stands in its last bits.
+const BASE64_PATTERN: &str =
+    "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
 /// What a job without a payload gets.
 const NOTHING: &[u8] = b"null";
 const JSON: (HeaderName, HeaderValue) = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -46,7 +49,7 @@ pub(crate) struct JobFields {
     #[schemars(with = "shape::Json")]
     payload: Option<Box<RawValue>>,
     /// What the worker gets, where that is not JSON.
-    #[schemars(extend("contentEncoding" = "base64"))]
+    #[schemars(extend("contentEncoding" = "base64"), regex(pattern = BASE64_PATTERN))]
     payload_base64: Option<String>,
     /// Not before so many milliseconds have passed.
     delay_ms: Option<u64>,

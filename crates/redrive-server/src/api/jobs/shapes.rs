@@ -121,7 +121,7 @@ struct Letter {
     error_message: String,
     fingerprint: String,
     /// How far up it has gone.
-    #[schemars(with = "shape::Json")]
+    #[schemars(with = "u8")]
     level: EscalationLevel,
 }
 

@@ -10,7 +10,7 @@ use redrive_policy::{Cause, Config, parse_duration};
 use redrive_store::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use super::{ConfigFormat, written};
@@ -19,7 +19,6 @@ use crate::body::Body;
 use crate::caller::{Caller, Scope};
 use crate::problem::{Code, Problem};
 use crate::route::Route;
-use crate::shape;
 use crate::shape::name;
 use crate::shape::simulation::Simulation;
 
@@ -76,8 +75,7 @@ struct Wish {
     #[serde(default)]
     format: ConfigFormat,
     /// The same as JSON.
-    #[schemars(with = "Option<shape::Object>")]
-    config: Option<Value>,
+    config: Option<Map<String, Value>>,
 }
 
 async fn simulate(
@@ -121,7 +119,7 @@ async fn simulate(
     let Ok(_turn) = TURN.try_acquire() else { return Err(Problem::of(Code::TooMany)) };
     let simulation = tokio::time::timeout(WITHIN, server.engine().simulate(&wanted)).await;
     let simulation = simulation.map_err(|_| Problem::new(Code::Invalid, "policies.long").at("since"))??;
-    Ok(Json(Simulation::new(&simulation, &wanted)))
+    Ok(Json(Simulation::new(&simulation, wanted.since, wanted.until, wanted.seed)))
 }
 
 /// How long ago, or a time.
@@ -138,7 +136,7 @@ fn candidates(server: &Server, wish: &Wish) -> Result<Vec<Candidate>, Problem> {
         return Err(problem.with("most", MOST_POLICIES).at("policies"));
     }
     let config = if wish.text.is_some() || wish.config.is_some() {
-        let (text, format) = written(wish.text.as_deref(), wish.format, wish.config.as_ref())?;
+        let (text, format) = written(wish.text.as_deref(), wish.format, wish.config.clone())?;
         let parsed = Config::parse(&text, format, "config").map_err(|error| {
             Problem::in_words(Code::Invalid, |lang| {
                 let told = error.problems.iter().take(5).map(|problem| problem.describe(lang));

@@ -133,3 +133,25 @@ async fn their_ends_are_taken_together() {
     assert_eq!(first.await.unwrap().len(), 1);
     crowd.store.close().await.unwrap();
 }
+
+/// R-D2: what is due soon for somebody who has got work meanwhile keeps nobody from sleeping.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_waits_for_any_more_is_no_reason_to_wake() {
+    let crowd = Crowd::of(1, |_| Duration::from_mins(10)).await;
+    // Somebody waits for what is due in a moment, and gets something else before.
+    let soon = NewJob { run_at: Some(AT.after(Duration::from_millis(300))), ..NewJob::new("b", "1") };
+    crowd.store.enqueue(AT, vec![soon]).await.unwrap();
+    let store = Arc::clone(&crowd.store);
+    let other = request(crowd.worker, "b", Duration::from_mins(10));
+    let other = tokio::spawn(async move { store.lease(AT, other).await.unwrap() });
+    crowd.until(|crowd| crowd.parked() == 2).await;
+    crowd.store.enqueue(AT, vec![NewJob::new("b", "2")]).await.unwrap();
+    assert_eq!(other.await.unwrap().len(), 1);
+    tokio::time::sleep(Duration::from_millis(350)).await;
+    // A second has 25 looks at what others wrote, and a walk or two.
+    let (began, turns) = (Instant::now(), crowd.counted()[0]);
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    let most = u64::try_from(began.elapsed().as_millis()).unwrap() / 20 + 10;
+    assert!(crowd.counted()[0] - turns <= most, "{} turns", crowd.counted()[0] - turns);
+    crowd.store.close().await.unwrap();
+}

@@ -13,6 +13,9 @@ const OTHER: &str = "other";
 /// Where a breaker may stand.
 const STATES: [&str; 4] = ["closed", "half_open", "open", "ramp"];
 
+/// A family of samples: its name, its kind, what it is, and the number of one target.
+type Family = (&'static str, Kind, &'static str, fn(&TargetView) -> u64);
+
 impl Engine {
     pub(super) async fn expose_targets(&self, text: &mut Exposition) -> Result<(), EngineError> {
         let mut targets = self.targets(None, LOOKED_AT).await?;
@@ -36,7 +39,7 @@ impl Engine {
             let count = rest.iter().filter(|target| target.phase.name() == state).count() as u64;
             text.sample("redrive_target_state", &[("target", OTHER), ("state", state)], count);
         }
-        let sums: [(&str, Kind, &str, fn(&TargetView) -> u64); 4] = [
+        let sums: [Family; 4] = [
             (
                 "redrive_target_parked",
                 Kind::Gauge,

@@ -18,6 +18,8 @@ use crate::engine::{Engine, EngineError};
 
 /// How long work waits when nobody could make out in time whether it may go, at the most.
 const CONTENDED: Duration = Duration::from_secs(1);
+/// How many targets are told of at a time.
+const AT_A_TIME: usize = 200;
 /// How many leases that seem to be over are looked at in one round.
 const LOOK_AT: usize = 64;
 
@@ -75,7 +77,7 @@ impl Engine {
     /// Whether nothing of this is protected, as far as can be told without looking anything up.
     pub(in crate::engine) fn passes_freely(&self, leased: &[LeasedJob], also: Option<&str>) -> bool {
         let rules = self.targets_known().rules();
-        rules.read_at.is_some() && leased.iter().all(|leased| rules.targets_of(&leased.job, also).is_empty())
+        rules.read_at.is_some() && also.is_none() && leased.iter().all(|leased| rules.is_free(&leased.job))
     }
 
     /// How each of these ends that may not go now; nothing for who may.
@@ -214,7 +216,7 @@ impl Engine {
         for (settlement, settled) in settlements.iter().zip(settled) {
             let Some(one) = targets.admitted().remove(&settlement.token) else { continue };
             let counts = *settled != Settled::Stale;
-            self.hear(&rules, &one, if counts { result_of(&settlement.ending, one.began) } else { None });
+            self.hear(&rules, &one, counts.then(|| result_of(&settlement.ending, one.began)));
         }
         let due = self.targets_to_tell(true);
         if !due.is_empty() {
@@ -250,10 +252,12 @@ impl Engine {
 
     /// Tells the others. What does not come through is told the next time: nobody's work waits for it.
     pub(super) async fn tell_targets(&self, names: &[Arc<str>]) {
-        match self.swap_targets(names, |_, _| ()).await {
-            Ok(((), true)) => {}
-            Ok(((), false)) => tracing::debug!("what became of calls is told later: others are faster"),
-            Err(error) => tracing::warn!(%error, "what became of calls is told later"),
+        for some in names.chunks(AT_A_TIME) {
+            match self.swap_targets(some, |_, _| ()).await {
+                Ok(((), true)) => {}
+                Ok(((), false)) => tracing::debug!("what became of calls is told later: others are faster"),
+                Err(error) => tracing::warn!(%error, "what became of calls is told later"),
+            }
         }
     }
 
@@ -276,19 +280,16 @@ impl Engine {
                 _ => None,
             });
             let mut admitted = self.targets_known().admitted();
-            match lasts {
-                Some(until) => {
-                    if let Some(one) = admitted.get_mut(&token) {
-                        one.until = until;
-                    }
+            if let Some(until) = lasts {
+                if let Some(one) = admitted.get_mut(&token) {
+                    one.until = until;
                 }
-                None => {
-                    let gone = admitted.remove(&token);
-                    drop(admitted);
-                    if let Some(one) = gone {
-                        self.hear(&self.targets_known().rules(), &one, None);
-                    }
-                }
+                continue;
+            }
+            let gone = admitted.remove(&token);
+            drop(admitted);
+            if let Some(one) = gone {
+                self.hear(&self.targets_known().rules(), &one, None);
             }
         }
         Ok(())
@@ -327,7 +328,7 @@ fn decide(swap: &mut Swap, comer: &Comer<'_>, holder: &str, rng: &mut Rng) -> Wo
 }
 
 /// What an ending says about the target.
-fn result_of(ending: &Ending, began: i64) -> Option<CallResult> {
+fn result_of(ending: &Ending, began: i64) -> CallResult {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let (health, took, wait_ms) = match ending {
         Ending::Succeeded { latency, .. } => (Health::Well, millis(*latency), None),
@@ -339,5 +340,5 @@ fn result_of(ending: &Ending, began: i64) -> Option<CallResult> {
         | Ending::Cancelled { .. }
         | Ending::Released { .. } => (Health::Nothing, 0, None),
     };
-    Some(CallResult { began, took_ms: took, health, wait_ms, times: 1 })
+    CallResult { began, took_ms: took, health, wait_ms, times: 1 }
 }

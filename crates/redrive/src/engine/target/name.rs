@@ -37,6 +37,12 @@ pub fn host_target(url: &str) -> Option<String> {
 }
 
 impl Rules {
+    /// Whether nothing protects a job, by what can be told at a glance: most work is asked nothing else.
+    pub(super) fn is_free(&self, job: &Job) -> bool {
+        let queue = self.every_queue || (!self.queues.is_empty() && self.queues.contains(&job.queue));
+        job.inline || !(queue || job.target.is_some() || job.kind == "http")
+    }
+
     /// The protected targets of a job; most have none.
     pub(super) fn targets_of(&self, job: &Job, also: Option<&str>) -> Vec<String> {
         let mut names = Vec::new();

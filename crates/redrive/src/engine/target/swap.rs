@@ -145,10 +145,10 @@ impl Engine {
 
     /// Puts what has become of the states on the board; `false` if somebody was faster.
     async fn put_target(&self, swap: &Swap) -> Result<bool, StoreError> {
-        let changed: Vec<(&Arc<str>, &Seen)> =
+        let moved: Vec<(&Arc<str>, &Seen)> =
             swap.states.iter().filter(|(_, seen)| seen.before != seen.after).collect();
-        let mut changes = Vec::with_capacity(changed.len());
-        for (name, seen) in &changed {
+        let mut changes = Vec::with_capacity(moved.len());
+        for (name, seen) in &moved {
             let value = serde_json::to_string(&seen.after).map_err(|error| {
                 StoreError::from(redrive_store::Trouble::Database(format!("a state is no JSON: {error}")))
             })?;
@@ -170,7 +170,7 @@ impl Engine {
         };
         let steady = self.clock().steady();
         let mut local = self.targets_known().local();
-        for ((name, seen), version) in changed.into_iter().zip(versions) {
+        for ((name, seen), version) in moved.into_iter().zip(versions) {
             let known = local.entry(Arc::clone(name)).or_default();
             (known.version, known.state) = (version, seen.after.clone());
             known.read_at = Some(steady);

@@ -1,0 +1,101 @@
+//! What stands in `deploy/` is right: the unit is one that systemd understands, and the command lines of the container run (issue 8,
+//! operations). No container is built here: that needs an engine.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+
+mod repository;
+
+use std::process::Command;
+
+use repository::{read, root};
+
+/// The values of a key of the unit, in order.
+fn values<'a>(unit: &'a str, key: &str) -> Vec<&'a str> {
+    unit.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('=')).collect()
+}
+
+fn seconds(value: &str) -> u64 {
+    value.trim_end_matches('s').parse().unwrap()
+}
+
+/// Issue 8, operations: the unit is understood, its command line parses, and it waits longer for the end than a drain takes.
+#[test]
+fn the_unit_is_understood() {
+    let unit = read("deploy/systemd/redrive.service");
+    assert_eq!(values(&unit, "Type"), ["notify-reload"]);
+    for (key, value) in [("DynamicUser", "yes"), ("StateDirectory", "redrive"), ("ProtectSystem", "strict")] {
+        assert_eq!(values(&unit, key), [value]);
+    }
+    // 30 s to finish what runs and 10 s for the rest, as `serve` has it.
+    assert!(seconds(values(&unit, "TimeoutStopSec")[0]) > 40);
+    let start = values(&unit, "ExecStart")[0];
+    let (program, words) = start.split_once(' ').unwrap();
+    assert!(program.ends_with("/redrive"));
+    let words: Vec<&str> = words.split(' ').collect();
+    let help = Command::new(env!("CARGO_BIN_EXE_redrive")).args(&words).arg("--help").output().unwrap();
+    assert!(help.status.success(), "{start}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("redrive.service");
+    std::fs::write(&copy, unit.replace(program, "/bin/true")).unwrap();
+    let Ok(output) = Command::new("systemd-analyze").arg("verify").arg(&copy).output() else {
+        println!("SKIPPED: systemd-analyze is missing; the unit was not verified on this machine");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    // Older ones do not know the type yet, and say so; about other units of the machine we say nothing.
+    let about_us = |line: &&str| line.contains("redrive.service") && !line.contains("notify-reload");
+    let complaints: Vec<&str> = said.lines().filter(about_us).collect();
+    assert!(complaints.is_empty(), "{said}");
+}
+
+/// Issue 8, operations: the container's command lines parse, it runs as nobody special, its store is on a volume, and what it copies exists.
+#[test]
+fn the_container_file_holds_what_it_promises() {
+    let file = read("deploy/container/Containerfile").replace("\\\n", " ");
+    let lines: Vec<(&str, &str)> = file
+        .lines()
+        .filter(|line| !line.trim().is_empty() && !line.starts_with('#'))
+        .map(|line| line.split_once(' ').unwrap())
+        .collect();
+    let known = [
+        "FROM",
+        "RUN",
+        "WORKDIR",
+        "COPY",
+        "USER",
+        "ENV",
+        "VOLUME",
+        "EXPOSE",
+        "STOPSIGNAL",
+        "HEALTHCHECK",
+        "ENTRYPOINT",
+        "CMD",
+    ];
+    assert!(lines.iter().all(|(word, _)| known.contains(word)), "{lines:?}");
+    let all =
+        |word: &str| lines.iter().filter(|(of, _)| *of == word).map(|(_, rest)| *rest).collect::<Vec<_>>();
+    let words = |json: &str| serde_json::from_str::<Vec<String>>(json).unwrap();
+    assert_eq!(all("FROM").len(), 2);
+    assert_eq!(all("USER"), ["65532:65532"]);
+    let store = all("ENV")[0].split(' ').next().unwrap();
+    assert_eq!(store, format!("REDRIVE_STORE=sqlite:{}/redrive.db", all("VOLUME")[0]));
+    for copied in all("COPY").iter().filter(|line| !line.starts_with("--from")) {
+        let mut names: Vec<&str> = copied.split(' ').collect();
+        names.pop();
+        assert!(names.iter().all(|name| root().join(name).exists()), "{copied}");
+    }
+    let redrive = |words: &[String]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_redrive")).args(words).arg("--help").output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    assert_eq!(words(all("ENTRYPOINT")[0]), ["redrive"]);
+    redrive(&words(all("CMD")[0]));
+    let check = all("HEALTHCHECK")[0].split_once("CMD ").unwrap().1;
+    let check = words(check);
+    assert_eq!(check[0], "redrive");
+    redrive(&check[1..]);
+    // What it listens to is what is exposed and asked.
+    let port = all("EXPOSE")[0];
+    assert!(all("CMD")[0].contains(&format!(":{port}")) && check.last().unwrap().ends_with(port));
+}
