@@ -121,13 +121,11 @@ impl Engine {
     }
 
     async fn silenced_group(&self, of: &str) -> Result<String, EngineError> {
-        match self.group_named(&of.to_lowercase()).await? {
-            crate::engine::Named::One(group) => Ok(group.fingerprint),
-            _ => {
-                let known = AlertRule::ALL.map(|rule| rule.name().to_owned()).to_vec();
-                Err(AlertProblem::NotSilenceable { name: of.chars().take(100).collect(), known }.into())
-            }
+        if let crate::engine::Named::One(group) = self.group_named(&of.to_lowercase()).await? {
+            return Ok(group.fingerprint);
         }
+        let known = AlertRule::ALL.map(|rule| rule.name().to_owned()).to_vec();
+        Err(AlertProblem::NotSilenceable { name: of.chars().take(100).collect(), known }.into())
     }
 
     async fn forget_old_silences(&self, now: Timestamp) -> Result<(), EngineError> {

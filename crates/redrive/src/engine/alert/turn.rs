@@ -81,7 +81,7 @@ pub(super) fn turn(
     // A rule that was switched off is over, and nobody needs to hear that.
     after.rules.retain(|name, _| findings.iter().any(|finding| finding.rule.name() == name));
     for finding in findings {
-        let silenced = silences.iter().any(|silence| silence.covers_rule(finding.rule, now));
+        let quiet = silences.iter().any(|silence| silence.covers_rule(finding.rule, now));
         let is_due = |known: &Known| {
             known.told_at.zip(settings.repeat_every).is_some_and(|(told, every)| told.after(every) <= now)
         };
@@ -98,9 +98,9 @@ pub(super) fn turn(
         if !finding.firing {
             after.rules.remove(finding.rule.name());
         }
-        let mut told = what.filter(|_| !silenced).map(|what| Message::of(what, finding, since, now));
+        let mut told = what.filter(|_| !quiet).map(|what| Message::of(what, finding, since, now));
         if finding.rule == AlertRule::DeadLetters {
-            let groups = Groups { settings, facts, silences, now, silenced };
+            let groups = Groups { settings, facts, silences, now, quiet };
             told = groups.tell(told, finding, since, told_at.is_some(), &mut after);
         }
         if finding.firing {
@@ -119,7 +119,7 @@ struct Groups<'a> {
     silences: &'a [Silence],
     now: Timestamp,
     /// The rule itself is silenced.
-    silenced: bool,
+    quiet: bool,
 }
 
 impl Groups<'_> {
@@ -139,7 +139,7 @@ impl Groups<'_> {
             after.summary = None;
             return told;
         }
-        if self.silenced {
+        if self.quiet {
             return None;
         }
         let heard = |group: &&Group| {
