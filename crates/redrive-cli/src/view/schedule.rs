@@ -159,11 +159,10 @@ impl Page for ScheduleView {
         let lang = reader.lang;
         let word = |key: &str| say(lang, &format!("schedule.{key}"));
         let item = &self.item;
-        let work = format!("{} ({})", item.kind, item.queue);
         let mut fields = vec![
             (word("name"), Span::new(item.name.clone(), Tone::Strong)),
             (word("cron"), Span::plain(format!("{} ({})", item.cron, item.tz))),
-            (word("work"), Span::plain(work)),
+            (word("work"), Span::plain(format!("{} ({})", item.kind, item.queue))),
             (word("missed"), Span::plain(say(lang, &format!("schedule.rule.{}", item.missed)))),
         ];
         if item.paused_at.is_some() {

@@ -56,7 +56,7 @@ pub(crate) struct Alerts {
     schema: &'static str,
     /// Whether anything is wrong.
     firing: bool,
-    rules: Vec<Rule>,
+    rules: Vec<RuleShape>,
     /// Rules that are switched off.
     off: Vec<&'static str>,
     silences: Vec<SilenceShape>,
@@ -67,7 +67,7 @@ pub(crate) struct Alerts {
 /// How a rule stands.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "AlertRule")]
-pub(crate) struct Rule {
+pub(crate) struct RuleShape {
     rule: &'static str,
     severity: &'static str,
     firing: bool,
@@ -99,7 +99,7 @@ pub(crate) struct Receiver {
 #[schemars(rename = "AlertsChecked")]
 struct Checked {
     firing: bool,
-    rules: Vec<Rule>,
+    rules: Vec<RuleShape>,
 }
 
 /// Who gets a test.
@@ -158,10 +158,10 @@ impl From<Silence> for SilenceShape {
     }
 }
 
-impl From<AlertStatus> for Rule {
-    fn from(status: AlertStatus) -> Rule {
+impl From<AlertStatus> for RuleShape {
+    fn from(status: AlertStatus) -> RuleShape {
         let finding = status.finding;
-        Rule {
+        RuleShape {
             rule: finding.rule.name(),
             severity: finding.rule.severity().name(),
             firing: finding.firing,
@@ -192,7 +192,7 @@ async fn alerts(State(server): State<Server>, caller: Caller) -> Result<Json<Ale
     Ok(Json(Alerts {
         schema: "redrive/alerts.v1",
         firing: report.is_firing(),
-        rules: report.rules.into_iter().map(Rule::from).collect(),
+        rules: report.rules.into_iter().map(RuleShape::from).collect(),
         off: report.off.iter().map(|rule| rule.name()).collect(),
         silences: report.silences.into_iter().map(SilenceShape::from).collect(),
         receivers: report.receivers.into_iter().map(|(name, to)| Receiver { name, to }).collect(),
@@ -202,7 +202,7 @@ async fn alerts(State(server): State<Server>, caller: Caller) -> Result<Json<Ale
 async fn check(State(server): State<Server>, caller: Caller) -> Result<Json<Checked>, Problem> {
     let report = report(&server, &caller).await?;
     let rules =
-        report.rules.into_iter().filter(|rule| rule.finding.firing).map(Rule::from).collect::<Vec<_>>();
+        report.rules.into_iter().filter(|rule| rule.finding.firing).map(RuleShape::from).collect::<Vec<_>>();
     Ok(Json(Checked { firing: !rules.is_empty(), rules }))
 }
 

@@ -96,8 +96,8 @@ async fn alerts_are_operated_over_http() {
             (201, &json!("duplicates"), &json!("local")),
             "{silenced}"
         );
-        let (_, silences) = site.get("/v1/alerts/silences").await;
-        assert_eq!(silences["items"][0]["why"], "a load test");
+        let (_, listed) = site.get("/v1/alerts/silences").await;
+        assert_eq!(listed["items"][0]["why"], "a load test");
         let (status, unknown) =
             site.post("/v1/alerts/silences", &json!({ "of": "nothing", "for_ms": 60_000 })).await;
         assert_eq!((status, &unknown["field"]), (404, &json!("of")), "{unknown}");

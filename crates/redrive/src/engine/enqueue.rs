@@ -33,6 +33,8 @@ impl Engine {
 
     /// Whether jobs can be added: their policies are there, what they override can be read, and they fit the store. Otherwise the
     /// place of the first that cannot, and why.
+    // The error is large because ours is; nobody passes it on far.
+    #[allow(clippy::result_large_err)]
     pub fn check_jobs(&self, jobs: &[NewJob]) -> Result<(), (usize, EngineError)> {
         let policies = self.policies();
         for (place, job) in jobs.iter().enumerate() {

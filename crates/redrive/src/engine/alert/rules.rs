@@ -219,11 +219,11 @@ mod tests {
         assert!(firing(&hour(LastHour { died: 10.0, ..LastHour::default() })).is_empty());
         assert_eq!(firing(&hour(LastHour { died: 10.5, ..LastHour::default() })), ["letters_per_hour"]);
         let retries = |died_after_retry, succeeded_after_retry| {
-            hour(LastHour { died_after_retry, succeeded_after_retry, ..LastHour::default() })
+            hour(LastHour { succeeded_after_retry, died_after_retry, ..LastHour::default() })
         };
         assert!(firing(&retries(1.0, 19.0)).is_empty(), "5 % is not more than 5 %");
         assert_eq!(firing(&retries(2.0, 18.0)), ["retry_failure"]);
-        let keys = |keys_again, keys_used| hour(LastHour { keys_again, keys_used, ..LastHour::default() });
+        let keys = |keys_again, keys_used| hour(LastHour { keys_used, keys_again, ..LastHour::default() });
         assert!(firing(&keys(10.0, 20.0)).is_empty());
         assert_eq!(firing(&keys(11.0, 20.0)), ["duplicates"]);
         let slow = |attempt_ms| hour(LastHour { attempt_ms, attempts: 20.0, ..LastHour::default() });

@@ -86,7 +86,8 @@ mod tests {
     fn a_push_is_signed_as_the_standard_says() {
         let secret = secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let body = br#"{"test": 2432232314}"#;
-        let signed = signature(&[secret.clone()], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body);
+        let signed =
+            signature(std::slice::from_ref(&secret), "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body);
         assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
         let other = PushSecret::fresh().unwrap();
         let both = signature(&[other, secret], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body);
