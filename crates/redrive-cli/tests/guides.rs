@@ -18,8 +18,9 @@ use repository::{RUNBOOKS, blocks, pages, read, root};
 fn run(line: &str, data: &TempDir) -> (Option<i32>, String) {
     let binary = Path::new(env!("CARGO_BIN_EXE_redrive"));
     let path = format!("{}:/usr/bin:/bin", binary.parent().expect("a folder").display());
-    let output = Command::new("sh")
-        .args(["-c", &format!("{{ {line}\n}} 2>&1")])
+    // A command that does not end by itself is shown as text.
+    let output = Command::new("timeout")
+        .args(["120", "sh", "-c", &format!("{{ {line}\n}} 2>&1")])
         .current_dir(root())
         .env_clear()
         .envs([("PATH", path.as_str()), ("HOME", "/home/ada"), ("LANG", "C")])

@@ -130,10 +130,12 @@ async fn answer(mut stream: TcpStream, state: &State) -> io::Result<()> {
     }
     let call = state.calls.fetch_add(1, Ordering::Relaxed);
     let mood = state.mood();
+    let has_no_card = body.contains("\"card\":\"\"");
     match mood {
         // It is gone before it has said a word.
         Mood::Down => return Ok(()),
-        Mood::AuthBroken => {
+        // What is wrong with an order itself is found first: a redrive of the others then meets no new kind of failure.
+        Mood::AuthBroken if !has_no_card => {
             return say(&mut stream, "401 Unauthorized", "", "{\"error\":\"the API key has expired\"}").await;
         }
         Mood::RateLimiting if call.is_multiple_of(2) => {
@@ -141,9 +143,11 @@ async fn answer(mut stream: TcpStream, state: &State) -> io::Result<()> {
             return say(&mut stream, "429 Too Many Requests", "Retry-After: 1\r\n", words).await;
         }
         Mood::Slow if call.is_multiple_of(2) => sleep(state.slowness).await,
-        Mood::Healthy | Mood::Slow | Mood::RateLimiting => sleep(Duration::from_millis(20)).await,
+        Mood::Healthy | Mood::Slow | Mood::RateLimiting | Mood::AuthBroken => {
+            sleep(Duration::from_millis(20)).await
+        }
     }
-    if body.contains("\"card\":\"\"") {
+    if has_no_card {
         let words = "{\"error\":\"card must not be empty\"}";
         return say(&mut stream, "422 Unprocessable Entity", "", words).await;
     }
