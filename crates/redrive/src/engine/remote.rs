@@ -176,7 +176,7 @@ impl Remote {
     /// Hands out what is due; its attempts have begun. What is past its deadline is set aside instead. Dropping the answer before
     /// it has come gives everything back, uncounted.
     pub async fn lease(&self, request: RemoteRequest) -> Result<Vec<HandedOut>, EngineError> {
-        self.engine.remember_lease(request.lease_for);
+        self.engine.remember_lease_elsewhere(request.lease_for);
         let asked_at = self.engine.clock().steady();
         loop {
             let wait = request.wait.saturating_sub(self.engine.clock().steady().saturating_sub(asked_at));
