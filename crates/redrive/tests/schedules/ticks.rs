@@ -140,8 +140,11 @@ fn a_long_lease_elsewhere_stops_nothing_when_the_clock_jumps() {
         keeper.clock.jump_to(at("2026-11-15T13:00:30Z"));
         assert_eq!(keeper.look().await, 0);
         assert_eq!(keeper.pass(30 * SECOND).await, 1, "a schedule waits for half a minute");
-        keeper.clock.advance(90 * SECOND);
-        assert_eq!(engine.maintain(keeper.worker).await.unwrap().reaped, 1, "and the reaper for two minutes");
+        keeper.pass(90 * SECOND).await;
+        // What expired so long ago has one more lease to be renewed in; that is the store's own care.
+        keeper.clock.advance(31 * SECOND);
+        let maintained = engine.maintain(keeper.worker).await.unwrap();
+        assert_eq!(maintained.reaped, 1, "and the reaper for two minutes: {maintained:?}");
     });
 }
 
