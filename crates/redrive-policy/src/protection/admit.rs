@@ -16,6 +16,11 @@ const CATCH_UP_US: i64 = 1_000_000;
 /// What a turn may be short of, in thousandths: turns are given out in whole milliseconds.
 const SHORT_BY: i64 = 100;
 
+/// The part of the time without a free place for which work waits until it asks again, and the most of it: calls that last long
+/// are asked about seldom.
+const PATIENCE: i64 = 8;
+const MOST_PATIENCE_MS: i64 = 30_000;
+
 /// Somebody who wants to call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ask {
@@ -186,8 +191,13 @@ fn has_a_place(settings: &Protection, state: &mut TargetState, now_ms: i64) -> R
     if state.running(now_ms) < limit {
         return Ok(());
     }
-    // Places come free about so often.
-    let each_us = micros(i64::from(state.usual_ms.clamp(20, 10_000))) / i64::from(limit.max(1));
+    // Places come free about so often; but where none has for long, none will soon, whatever was usual.
+    let since = state.full_since.unwrap_or(now_ms).min(now_ms);
+    state.full_since = Some(since);
+    let usual_ms = i64::from(state.usual_ms.clamp(20, 10_000));
+    let patience_ms = (now_ms.saturating_sub(since) / PATIENCE).max(usual_ms);
+    let limit_or_one = i64::from(limit.max(1));
+    let each_us = (micros(patience_ms) / limit_or_one).min(micros(MOST_PATIENCE_MS));
     let place = state.line.join(now_ms, micros(now_ms).saturating_add(each_us), each_us);
     Err((place, ParkedWhy::Concurrency { limit }))
 }
@@ -196,6 +206,7 @@ fn takes_a_place(settings: &Protection, state: &mut TargetState, (name, until): 
     if settings.concurrency.is_none() {
         return;
     }
+    state.full_since = None;
     if let Some(held) = state.holders.get_mut(name) {
         *held = Holder { calls: held.calls.saturating_add(1), until: until.max(held.until) };
     } else if state.holders.len() < MOST_HOLDERS {

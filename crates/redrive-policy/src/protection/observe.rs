@@ -171,6 +171,9 @@ fn open(
 /// twice changes nothing.
 pub fn hold(settings: &Protection, state: &mut TargetState, now_ms: i64, holder: &str, held: Holder) {
     state.mend(settings, now_ms);
+    if state.holders.get(holder).is_some_and(|before| before.calls > held.calls) {
+        state.full_since = None;
+    }
     if held.calls == 0 {
         state.holders.remove(holder);
     } else if settings.concurrency.is_some()

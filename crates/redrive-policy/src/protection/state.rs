@@ -128,6 +128,9 @@ pub struct TargetState {
     pub holders: BTreeMap<String, Holder>,
     /// How long a call takes, as a rule.
     pub(super) usual_ms: u32,
+    /// Since when every place has been taken and none came free.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) full_since: Option<i64>,
     /// Jobs that were parked so far, again and again counted.
     pub parked_total: u64,
     /// How often it opened.

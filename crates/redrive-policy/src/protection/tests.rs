@@ -141,6 +141,41 @@ fn a_silent_holder_frees_its_share() {
     assert_eq!(state.standing(&settings, T0 + 30_001).running, 0);
 }
 
+/// R-P15: work that waits for a place costs next to nothing while none comes free, and soon fills those that do.
+#[test]
+fn who_waits_for_a_place_asks_seldom() {
+    for (limit, waiting) in [(1, 1), (1, 300), (20, 280)] {
+        let settings = Protection { concurrency: Some(limit), ..Protection::default() };
+        let mut state = TargetState::default();
+        let ask = |state: &mut TargetState, now: i64| {
+            let asks = [Ask { waited: true, ..Ask::default() }];
+            admit(&settings, state, now, ("me", T0 + 10_000_000), &asks, &mut Rng::seeded(1)).remove(0)
+        };
+        for _ in 0..limit {
+            assert!(ask(&mut state, T0).goes());
+        }
+        let mut untils: Vec<i64> = (0..waiting).map(|_| parked_until(&ask(&mut state, T0))).collect();
+        let (mut parked, end) = (0, T0 + 600_000);
+        loop {
+            untils.sort_unstable();
+            if untils[0] > end {
+                break;
+            }
+            untils[0] = parked_until(&ask(&mut state, untils[0]));
+            parked += 1;
+        }
+        assert!(
+            parked < 200 + 100 * limit + 3 * waiting,
+            "{limit} places, {waiting} wait: parked {parked} times"
+        );
+        hold(&settings, &mut state, end, "me", Holder { calls: 0, until: end });
+        let filled =
+            untils.iter().take(limit as usize).filter(|until| ask(&mut state, **until).goes()).count();
+        assert_eq!(filled, untils.len().min(limit as usize));
+        assert!(untils[filled - 1] - end < 100_000, "{limit} places: {} ms", untils[filled - 1] - end);
+    }
+}
+
 /// R-P15: retries and redriven work are paid for by first attempts, and by a floor.
 #[test]
 fn the_budget_bounds_what_is_done_again() {

@@ -1,7 +1,7 @@
 //! What keeps the store in order: expired leases are reaped, old things pruned. Every worker does it; nobody must.
 //!
 //! A wall clock that jumped makes every lease look expired, or none. Then nothing is reaped for the time of one lease,
-//! so that workers that live can renew theirs.
+//! so that workers that live can renew theirs. Schedules and alerts wait for a fixed time, whatever leases there are.
 
 mod prune;
 mod reap;
@@ -20,8 +20,11 @@ use super::{Clock, Engine, EngineError};
 const JUMP: Duration = Duration::from_secs(5);
 /// The lease that the reaper takes over what it settles.
 const REAPER_LEASE: Duration = Duration::from_secs(30);
-/// How long nothing is reaped after a jump, at the least: the time of a lease, in which those who live renew theirs.
+/// How long nothing is reaped after a jump, at the least: the time of a lease, in which those who live renew theirs. Schedules
+/// and alerts wait so long, too.
 const CALM_FOR: Duration = Duration::from_secs(30);
+/// How much of a lease counts that a worker elsewhere asked for: whoever may ask for hours must not stop the reaper for hours.
+const MOST_ELSEWHERE: Duration = Duration::from_mins(2);
 /// How often rules of automatic recovery are looked at.
 const RECOVER_EVERY: Duration = Duration::from_secs(5);
 /// How often old things are looked for.
@@ -62,7 +65,7 @@ pub struct Maintained {
 pub(super) struct ClockWatch {
     wall: Timestamp,
     steady: Duration,
-    calm_until: Option<Duration>,
+    jumped_at: Option<Duration>,
     pruned_at: Option<Duration>,
     recovered_at: Option<Duration>,
     swept_at: Option<Duration>,
@@ -73,7 +76,7 @@ impl ClockWatch {
         ClockWatch {
             wall: clock.now(),
             steady: clock.steady(),
-            calm_until: None,
+            jumped_at: None,
             pruned_at: None,
             recovered_at: None,
             swept_at: None,
@@ -81,7 +84,7 @@ impl ClockWatch {
     }
 
     /// By how many milliseconds the wall clock has jumped since the last look, if it has.
-    fn look(&mut self, now: Timestamp, steady: Duration, calm_for: Duration) -> Option<i64> {
+    fn look(&mut self, now: Timestamp, steady: Duration) -> Option<i64> {
         let passed = steady.saturating_sub(self.steady);
         let expected = self.wall.after(passed);
         let jumped = now.millis().saturating_sub(expected.millis());
@@ -89,12 +92,13 @@ impl ClockWatch {
         if u128::from(jumped.unsigned_abs()) < JUMP.as_millis() {
             return None;
         }
-        self.calm_until = Some(steady.saturating_add(calm_for));
+        self.jumped_at = Some(steady);
         Some(jumped)
     }
 
-    fn is_calm(&self, steady: Duration) -> bool {
-        self.calm_until.is_none_or(|until| steady >= until)
+    /// Whether the last jump, if there was one, is so long ago.
+    fn is_calm(&self, steady: Duration, calm_for: Duration) -> bool {
+        self.jumped_at.is_none_or(|jumped_at| steady.saturating_sub(jumped_at) >= calm_for)
     }
 
     fn chores(&mut self, steady: Duration) -> Chores {
@@ -129,6 +133,11 @@ impl Engine {
         self.0.longest_lease_ms.fetch_max(millis, Ordering::Relaxed);
     }
 
+    /// The same for a lease that is held elsewhere.
+    pub(super) fn remember_lease_elsewhere(&self, lease_for: Duration) {
+        self.remember_lease(lease_for.min(MOST_ELSEWHERE));
+    }
+
     fn longest_lease(&self) -> Duration {
         Duration::from_millis(self.0.longest_lease_ms.load(Ordering::Relaxed))
     }
@@ -137,12 +146,14 @@ impl Engine {
     pub async fn maintain(&self, worker: WorkerId) -> Result<Maintained, EngineError> {
         let (now, steady) = (self.now(), self.clock().steady());
         let mut maintained = Maintained::default();
-        let (jumped, calm, chores) = {
+        #[cfg_attr(not(any(feature = "schedules", feature = "alerts")), allow(unused_variables))]
+        let (jumped, calm, timely, chores) = {
             let mut watch = self.0.clock_watch.lock().unwrap_or_else(PoisonError::into_inner);
-            let jumped = watch.look(now, steady, CALM_FOR.max(self.longest_lease()));
-            let calm = jumped.is_none() && watch.is_calm(steady);
+            let jumped = watch.look(now, steady);
+            let calm = watch.is_calm(steady, CALM_FOR.max(self.longest_lease()));
             // What a wrong clock calls old would be gone for good.
-            (jumped, calm, if calm { watch.chores(steady) } else { Chores::default() })
+            let chores = if calm { watch.chores(steady) } else { Chores::default() };
+            (jumped, calm, watch.is_calm(steady, CALM_FOR), chores)
         };
         if let Some(millis) = jumped {
             maintained.clock_jumped_ms = Some(millis);
@@ -163,11 +174,11 @@ impl Engine {
         }
         // What a wrong clock calls due would be a job that nobody wanted.
         #[cfg(feature = "schedules")]
-        if calm {
+        if timely {
             maintained.scheduled = self.fire_schedules().await?;
         }
         #[cfg(feature = "alerts")]
-        if calm {
+        if timely {
             maintained.alerts_told = self.look_at_alerts().await?;
         }
         if chores.recovers {
@@ -195,8 +206,8 @@ mod tests {
         let clock = ManualClock::at(Timestamp::from_millis(1_000_000_000));
         let mut watch = ClockWatch::new(&clock);
         let mut look = |clock: &ManualClock| {
-            let jumped = watch.look(clock.now(), clock.steady(), CALM_FOR);
-            (jumped, watch.is_calm(clock.steady()))
+            let jumped = watch.look(clock.now(), clock.steady());
+            (jumped, watch.is_calm(clock.steady(), CALM_FOR))
         };
         clock.advance(Duration::from_hours(1));
         assert_eq!(look(&clock), (None, true), "time that passes is no jump");

@@ -6,16 +6,17 @@
 
 mod text;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
 use redrive_policy::Verdict;
+use redrive_policy::protection::CallResult;
 use redrive_store::{
-    Ending, EventSeq, JobId, LeaseRequest, LeaseToken, LeasedJob, LetterReason, Output, Renewal, Settled,
-    Settlement, StoreError, Timestamp, Trouble, WorkerId,
+    Ending, EventSeq, Job, JobId, LeaseRequest, LeaseToken, LeasedJob, LetterReason, Output, Renewal,
+    Settled, Settlement, StoreError, Timestamp, Trouble, WorkerId,
 };
 
 pub use text::HeldLease;
@@ -23,6 +24,7 @@ pub use text::HeldLease;
 use super::attempt::late;
 use super::executor::Boxed;
 use super::settle::{Failing, bounded_why, classified, ending_of, set_aside};
+use super::target::result_of;
 use super::{Engine, EngineError};
 use crate::bounded::both_ends;
 use crate::outcome::Evidence;
@@ -32,6 +34,10 @@ use crate::secrets::redact;
 const KEY: &str = "lease";
 /// How long a server counts as present after it was seen last.
 const PRESENCE: Duration = Duration::from_secs(30);
+/// How long, at the least, other work is looked for when what is due may not go to its target.
+const LOOK_FOR: Duration = Duration::from_millis(500);
+/// How often it is looked for at the most, in one request.
+const MOST_LOOKS: u32 = 1_000;
 /// How many jobs are looked at beside each other when a decision about them is due.
 const BESIDE: usize = 32;
 /// How many bytes of what a worker wrote, or of where an error came from, are stored.
@@ -176,8 +182,9 @@ impl Remote {
     /// Hands out what is due; its attempts have begun. What is past its deadline is set aside instead. Dropping the answer before
     /// it has come gives everything back, uncounted.
     pub async fn lease(&self, request: RemoteRequest) -> Result<Vec<HandedOut>, EngineError> {
-        self.engine.remember_lease(request.lease_for);
+        self.engine.remember_lease_elsewhere(request.lease_for);
         let asked_at = self.engine.clock().steady();
+        let mut looks = 0;
         loop {
             let wait = request.wait.saturating_sub(self.engine.clock().steady().saturating_sub(asked_at));
             let asked = LeaseRequest {
@@ -194,13 +201,16 @@ impl Remote {
             if leased.is_empty() {
                 return Ok(Vec::new());
             }
-            let mut kept = Kept { remote: self, leased };
+            let mut kept = Kept { remote: self, leased, protected: HashSet::new() };
             kept.set_late_aside().await?;
             kept.park().await?;
             let handed = kept.hand_out(request.lease_for);
-            if !handed.is_empty() {
+            let passed = self.engine.clock().steady().saturating_sub(asked_at);
+            // Whoever asked gets an answer in time, however much is parked.
+            if !handed.is_empty() || passed >= request.wait.max(LOOK_FOR) || looks == MOST_LOOKS {
                 return Ok(handed);
             }
+            looks += 1;
         }
     }
 
@@ -213,6 +223,7 @@ impl Remote {
     pub async fn settle(&self, ends: Vec<RemoteEnd>) -> Result<Vec<RemoteSettled>, EngineError> {
         let mut settlements = Vec::with_capacity(ends.len());
         let of_task = ends.iter().any(|end| end.held.of_task);
+        let mut of_others = self.of_others(&ends).await?;
         let mut ends = ends.into_iter().peekable();
         while ends.peek().is_some() {
             // What ended well needs no look at anything, and many of these cost no more than a few.
@@ -222,7 +233,17 @@ impl Remote {
             }
         }
         let decided: Vec<Decided> = settlements.iter().map(decided).collect();
+        let results = settlements.iter().map(|one| {
+            let (job, began) = of_others.remove(&one.token)?;
+            Some((job, result_of(&one.ending, began)))
+        });
+        let results: Vec<Option<(Job, CallResult)>> = results.collect();
         let settled = self.engine.settle(settlements).await?;
+        let heard = results.into_iter().zip(&settled).filter(|(_, settled)| **settled != Settled::Stale);
+        let heard: Vec<(Job, CallResult)> = heard.filter_map(|(result, _)| result).collect();
+        if !heard.is_empty() {
+            self.engine.observe_of_others(heard).await;
+        }
         if of_task {
             self.engine.task_moved(Some("task-"));
         }
@@ -235,6 +256,21 @@ impl Remote {
                 Settled::Stale => RemoteSettled::Stale,
             })
             .collect())
+    }
+
+    /// The jobs that another process has let through to a protected target, and when they began: it will not hear how they end.
+    async fn of_others(&self, ends: &[RemoteEnd]) -> Result<HashMap<LeaseToken, (Job, i64)>, EngineError> {
+        let mut jobs = HashMap::new();
+        for RemoteEnd { held, .. } in ends {
+            if held.protected
+                && !self.engine.let_through(held.token)
+                && let Some(job) =
+                    self.engine.store().job(held.token.job).await?.and_then(|record| record.job)
+            {
+                jobs.insert(held.token, (job, held.leased_at.millis()));
+            }
+        }
+        Ok(jobs)
     }
 
     /// Extends leases, each by the time that it was asked for with, in one transaction.
@@ -308,6 +344,8 @@ impl fmt::Debug for Remote {
 struct Kept<'a> {
     remote: &'a Remote,
     leased: Vec<LeasedJob>,
+    /// Those that go to a protected target.
+    protected: HashSet<LeaseToken>,
 }
 
 impl Kept<'_> {
@@ -347,20 +385,23 @@ impl Kept<'_> {
             engine.settle(parked).await?;
             self.leased.retain(|leased| !tokens.contains(&leased.token));
         }
+        self.protected = engine.may_end_elsewhere(&self.leased);
         Ok(())
     }
 
     fn hand_out(mut self, lease_for: Duration) -> Vec<HandedOut> {
+        let leased = std::mem::take(&mut self.leased);
         let Remote { engine, sealer, .. } = self.remote;
         let (now, policies, store_id) = (engine.now(), engine.policies(), engine.store().store_id());
         let hand = |leased: LeasedJob| {
             let max_retries = policies.max_retries_of(&leased.job);
-            let held = HeldLease::of(&leased, lease_for, max_retries, now);
+            let protected = self.protected.contains(&leased.token);
+            let held = HeldLease { protected, ..HeldLease::of(&leased, lease_for, max_retries, now) };
             let idempotency_key =
                 leased.job.idempotency_key.clone().unwrap_or_else(|| leased.job.id.idempotency_key(store_id));
             HandedOut { lease: sealer.write(&held), leased, idempotency_key }
         };
-        std::mem::take(&mut self.leased).into_iter().map(hand).collect()
+        leased.into_iter().map(hand).collect()
     }
 }
 

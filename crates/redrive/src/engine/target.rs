@@ -24,6 +24,7 @@ use redrive_store::{LeaseToken, Timestamp};
 
 use super::{Engine, EngineError};
 use crate::chance;
+pub(super) use gate::result_of;
 use local::Local;
 
 pub use name::host_target;
@@ -40,6 +41,8 @@ const FRESH_FOR: Duration = Duration::from_secs(1);
 const LIMITS_EVERY: Duration = Duration::from_secs(1);
 /// How long calls of a process count after it was heard of last.
 const HOLD_FOR: Duration = Duration::from_secs(30);
+/// How often it is looked whether a lease that another process may end still lasts.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often successes of a target that is well are told.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 /// After how long without a change it is looked whether a state can be forgotten.
@@ -65,6 +68,8 @@ struct Admitted {
     began: i64,
     /// When it is looked whether the lease still lasts.
     until: Timestamp,
+    /// Another process may end it.
+    elsewhere: bool,
 }
 
 /// How targets are protected: what the configuration says, and what was set since.

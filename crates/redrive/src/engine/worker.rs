@@ -36,6 +36,9 @@ const GRACE: Duration = Duration::from_secs(30);
 const RESERVED_PRESENCE: Duration = Duration::from_secs(8);
 /// How long one request for work may wait.
 const WAIT: Duration = Duration::from_secs(10);
+/// How many messages are delivered at a time by a worker that is only present.
+#[cfg(feature = "alerts")]
+const ALERTS_AT_A_TIME: usize = 2;
 /// How many jobs run at a time.
 const CONCURRENCY: usize = 8;
 
@@ -64,6 +67,8 @@ pub(super) struct Plan {
     pub(super) reserved_only: bool,
     /// What it begins stays its own between attempts.
     pub(super) keeps_its_own: bool,
+    /// It delivers messages to people, too, where there are any to be told.
+    pub(super) takes_alerts: bool,
     /// The target that all of it goes to, beside those that jobs have of their own.
     pub(super) goes_to: Option<String>,
     pub(super) observer: Option<Observer>,
@@ -74,16 +79,42 @@ impl Plan {
         self.routes.keys().cloned().collect()
     }
 
-    /// Whoever works where people are told of trouble delivers the messages, too, whatever its queues are.
+    /// The kinds that it asks for now: a process that knows of nobody to tell leaves messages to those who do.
+    #[cfg(feature = "alerts")]
+    pub(super) fn kinds_now(&self, engine: &Engine) -> Vec<String> {
+        let mut kinds = self.kinds();
+        if kinds.len() > 1 && engine.alert_settings().receivers.is_empty() {
+            kinds.retain(|kind| kind != super::ALERT_KIND);
+        }
+        kinds
+    }
+
+    #[cfg(not(feature = "alerts"))]
+    pub(super) fn kinds_now(&self, _: &Engine) -> Vec<String> {
+        self.kinds()
+    }
+
+    /// Whoever works where people are told of trouble delivers the messages, too, whatever its queues are; and so does whoever is
+    /// only present, and takes nothing else.
     #[cfg(feature = "alerts")]
     fn takes_alerts(&mut self, engine: &Engine) -> Result<(), EngineError> {
         use super::{ALERT_KIND, ALERT_QUEUE, AlertExecutor};
+        if self.keeps_its_own || !self.takes_alerts {
+            return Ok(());
+        }
         let told = !engine.alert_settings().receivers.is_empty();
-        if !told || self.keeps_its_own || self.routes.contains_key(ALERT_KIND) {
+        if self.concurrency == 0 && told {
+            (self.queues, self.routes) = (vec![ALERT_QUEUE.to_owned()], HashMap::new());
+            self.concurrency = ALERTS_AT_A_TIME;
+        }
+        if self.concurrency == 0 || !(told || self.routes.contains_key(ALERT_KIND)) {
             return Ok(());
         }
         if !self.queues.is_empty() && !self.queues.iter().any(|queue| queue == ALERT_QUEUE) {
             self.queues.push(ALERT_QUEUE.to_owned());
+        }
+        if self.routes.contains_key(ALERT_KIND) {
+            return Ok(());
         }
         let route = Route::One(Arc::new(ByExecutor(Arc::new(AlertExecutor::new()?))));
         self.routes.insert(ALERT_KIND.to_owned(), route);
@@ -123,6 +154,7 @@ impl Engine {
             wait: WAIT,
             reserved_only: false,
             keeps_its_own: false,
+            takes_alerts: true,
             goes_to: None,
             observer: None,
         };
@@ -186,7 +218,7 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         self
     }
 
-    /// It takes no work: it is only present, keeps the store in order, and moves on redrives and tasks. What others do in its
+    /// It takes no work but messages of alerts: it is only present, keeps the store in order, and moves on redrives and tasks. What others do in its
     /// name, such as workers that lease through a server, is theirs to renew.
     pub fn only_present(mut self) -> WorkerBuilder<S> {
         self.plan.concurrency = 0;
@@ -244,9 +276,10 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         self
     }
 
-    /// All of it goes to this target, which is protected.
+    /// All of it goes to this target, which may be protected: messages to people go elsewhere, and by others.
     #[cfg(feature = "push")]
     pub(super) fn goes_to(mut self, target: Option<String>) -> WorkerBuilder<S> {
+        self.plan.takes_alerts = false;
         self.plan.goes_to = target;
         self
     }
@@ -277,12 +310,12 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         let WorkerBuilder { engine, mut plan, .. } = self;
         // What is held for it comes free when it falls silent, also in the middle of an attempt.
         plan.lease_for = plan.lease_for.min(plan.presence_for());
-        let takes_work = plan.concurrency > 0;
-        if takes_work && plan.routes.is_empty() && plan.otherwise.is_none() {
+        if plan.concurrency > 0 && plan.routes.is_empty() && plan.otherwise.is_none() {
             return Err(EngineError::NothingToRun);
         }
         #[cfg(feature = "alerts")]
         plan.takes_alerts(&engine)?;
+        let takes_work = plan.concurrency > 0;
         engine.remember_lease(plan.lease_for);
         let presence_for = plan.presence_for();
         let id = engine.store().register(engine.now(), plan.label.clone(), presence_for).await?;

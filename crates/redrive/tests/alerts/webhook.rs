@@ -1,10 +1,13 @@
 //! Messages by webhook: they fire and resolve, arrive although the far side fails at first, and tell no secrets.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use redrive::engine::{AlertRule, Engine, NewSilence};
+use redrive::engine::{
+    ALERT_KIND, ALERT_QUEUE, AlertExecutor, AlertRule, Context, Engine, NewSilence, Shutdown,
+};
 use redrive_policy::{Config, Format};
-use redrive_store::{GroupQuery, GroupState, LetterFilter};
+use redrive_store::{GroupQuery, GroupState, LetterFilter, NewJob, Origin};
 
 use crate::sink::Sink;
 use crate::world::{World, run};
@@ -204,4 +207,57 @@ fn a_webhook_to_ourselves_is_refused() {
     let store = Engine::open_store(folder.path().join("redrive.db")).unwrap();
     let refused = Engine::builder(store).config(&config).build().unwrap_err().to_string();
     assert!(refused.contains("is this very server"), "{refused}");
+}
+
+/// R-C5: whoever works on some queue, or is only present, delivers messages all the same; who knows of nobody leaves them alone.
+#[test]
+fn a_worker_of_other_queues_delivers_messages() {
+    run(async {
+        let sink = Sink::answering(&[]).await;
+        let world = World::new(&config(&sink.url())).await;
+        let ok = |(): (), _: Context| async { Ok::<_, redrive::Fail>(()) };
+        let stranger = Engine::builder(world.engine.shared_store()).clock(Arc::clone(&world.clock) as _);
+        let stranger = stranger.build().unwrap();
+        for (round, only_present) in [false, true].into_iter().enumerate() {
+            world.engine.test_alerts(None).await.unwrap();
+            let executor = Arc::new(AlertExecutor::new().unwrap());
+            let idle = stranger.worker().wait(Duration::from_millis(5)).executor(ALERT_KIND, executor);
+            idle.handle("other", ok).run_until_empty().await.unwrap();
+            assert_eq!(sink.got().len(), round, "it knows of nobody");
+            let worker = world.engine.worker().queues(["mail"]).wait(Duration::from_millis(5));
+            let worker = if only_present { worker.only_present() } else { worker.handle("mail", ok) };
+            let shutdown = Shutdown::new();
+            let working = worker.run(&shutdown);
+            let told = async {
+                while sink.got().len() == round {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                shutdown.signal();
+            };
+            tokio::join!(working, told).0.unwrap();
+        }
+    });
+}
+
+/// R-C5, Security: who may enqueue work over the API tells people nothing in our name.
+#[test]
+fn a_forged_message_is_refused() {
+    run(async {
+        let sink = Sink::answering(&[]).await;
+        let world = World::new(&config(&sink.url())).await;
+        let job = world.engine.test_alerts(None).await.unwrap()[0].1;
+        let real = world.engine.store().job(job).await.unwrap().unwrap().job.unwrap();
+        world.deliver().await;
+        assert_eq!(sink.got().len(), 1);
+        let forged = NewJob {
+            queue: ALERT_QUEUE.to_owned(),
+            origin: Origin::Api,
+            ..NewJob::new(ALERT_KIND, real.payload)
+        };
+        world.engine.store().enqueue(world.engine.now(), vec![forged]).await.unwrap();
+        world.deliver().await;
+        assert_eq!(sink.got().len(), 1);
+        let letters = world.engine.store().letters(LetterFilter::default(), 10).await.unwrap();
+        assert_eq!(letters[0].error_type, "ForgedAlert");
+    });
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use redrive::engine::{EngineError, Missed, NewSchedule, Schedule, ScheduleProblem};
-use redrive_store::{EventFilter, JobState, NewJob};
+use redrive::engine::{EngineError, Missed, NewSchedule, RemoteRequest, Schedule, ScheduleProblem};
+use redrive_store::{EventFilter, JobState, LeaseRequest, NewJob};
 
 use crate::world::{Keeper, Place, at, report, run, ticks};
 
@@ -104,6 +104,47 @@ fn a_clock_that_jumps_doubles_nothing_and_silences_nothing() {
             let schedule = keeper.engine.schedule("report").await.unwrap().unwrap();
             assert!(schedule.next.unwrap() < at("2026-11-15T12:30:00Z"), "{:?}", schedule.next);
         }
+    });
+}
+
+/// Schedules, row 16: whoever asks for a lease of twelve hours holds no schedule back when the clock jumps, and no reaper.
+#[test]
+fn a_long_lease_elsewhere_stops_nothing_when_the_clock_jumps() {
+    run(async {
+        let place = Place::Sqlite(tempfile::tempdir().unwrap());
+        let keeper = Keeper::new(place.store().await, "2026-11-15T12:00:30Z").await;
+        let engine = &keeper.engine;
+        engine.add_schedule(report("* * * * *")).await.unwrap();
+        let asked = RemoteRequest {
+            queues: vec!["work".to_owned()],
+            kinds: Vec::new(),
+            max: 1,
+            lease_for: Duration::from_hours(12),
+            wait: Duration::ZERO,
+        };
+        let remote = engine.remote(keeper.worker).await.unwrap();
+        assert!(remote.lease(asked).await.unwrap().is_empty());
+        let job = NewJob { queue: "work".to_owned(), ..NewJob::new("work", "{}") };
+        engine.store().enqueue(engine.now(), vec![job]).await.unwrap();
+        let asked = LeaseRequest {
+            worker: keeper.worker,
+            queues: vec!["work".to_owned()],
+            kinds: Vec::new(),
+            reserved_only: false,
+            max: 1,
+            lease_for: Duration::from_secs(30),
+            begin: true,
+            wait: Duration::ZERO,
+        };
+        assert_eq!(engine.store().lease(engine.now(), asked).await.unwrap().len(), 1);
+        keeper.clock.jump_to(at("2026-11-15T13:00:30Z"));
+        assert_eq!(keeper.look().await, 0);
+        assert_eq!(keeper.pass(30 * SECOND).await, 1, "a schedule waits for half a minute");
+        keeper.pass(90 * SECOND).await;
+        // What expired so long ago has one more lease to be renewed in; that is the store's own care.
+        keeper.clock.advance(31 * SECOND);
+        let maintained = engine.maintain(keeper.worker).await.unwrap();
+        assert_eq!(maintained.reaped, 1, "and the reaper for two minutes: {maintained:?}");
     });
 }
 

@@ -78,6 +78,51 @@ fn a_killed_engine_frees_its_share() {
     });
 }
 
+/// R-P15: what one engine let through and another one settled takes no place any longer, however long its lease was, and the
+/// breaker hears how it ended.
+#[test]
+fn what_another_engine_settled_frees_its_place_and_is_heard() {
+    run(async {
+        let world = World::new();
+        let settings = "[targets.\"host:a.example\"]\nconcurrency = 2\nof_at_least = 4\nopen_for = \"60s\"\n";
+        let (one, two) = (world.engine(settings, 1), world.engine(settings, 2));
+        let (first, second) = (Elsewhere::new(&one).await, Elsewhere::new(&two).await);
+        let jobs = (0..8).map(|_| call("https://a.example/")).collect();
+        world.store.enqueue(one.now(), jobs).await.unwrap();
+        let worker =
+            world.store.register(one.now(), "tidy".to_owned(), Duration::from_hours(1)).await.unwrap();
+        for round in 0..2 {
+            let had = first.take(2).await;
+            assert_eq!(had.len(), 2, "round {round}");
+            second.end(had, false).await;
+            for _ in 0..3 {
+                world.clock.advance(Duration::from_secs(1));
+                one.maintain(worker).await.unwrap();
+            }
+            let seen = two.target("host:a.example").await.unwrap().unwrap();
+            assert_eq!(seen.standing.running, 0, "round {round}: {seen:?}");
+        }
+        let seen = one.target("host:a.example").await.unwrap().unwrap();
+        assert_eq!(seen.phase.name(), "open", "four of four failed: {seen:?}");
+    });
+}
+
+/// R-P15: a request for work is answered although all that is due may not go, however much that is.
+#[test]
+fn a_request_is_answered_however_much_is_parked() {
+    run(async {
+        let world = World::new();
+        let engine = world.engine("[targets.\"host:a.example\"]\nrate = \"1/h\"\n", 1);
+        let elsewhere = Elsewhere::new(&engine).await;
+        let jobs = (0..1_500).map(|_| call("https://a.example/")).collect();
+        world.store.enqueue(engine.now(), jobs).await.unwrap();
+        assert_eq!(elsewhere.take(1).await.len(), 1);
+        assert!(elsewhere.take(1).await.is_empty());
+        let seen = engine.target("host:a.example").await.unwrap().unwrap();
+        assert!((1..=1_100).contains(&seen.parked_total), "{seen:?}");
+    });
+}
+
 /// R-P15: many engines that ask at the same time never pass a limit together.
 #[test]
 fn engines_that_ask_at_once_pass_no_limit() {

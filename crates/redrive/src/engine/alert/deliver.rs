@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use minijinja::{AutoEscape, Environment};
 use redrive_policy::{AlertBy, AlertReceiver, Cause, Lang, Verdict, human_duration};
-use redrive_store::{EventStatus, NewEvent};
+use redrive_store::{EventStatus, NewEvent, Origin};
 use serde_json::json;
 
 use super::message::{Delivery, Message};
@@ -87,6 +87,10 @@ impl AlertExecutor {
 impl Executor for AlertExecutor {
     fn execute<'a>(&'a self, running: &'a Running) -> Pin<Box<dyn Future<Output = Executed> + Send + 'a>> {
         Box::pin(async move {
+            // Who may enqueue work may not speak to people in our name.
+            if running.job.origin == Origin::Api {
+                return Executed::silent(Outcome::failed(forged()), Duration::ZERO);
+            }
             match serde_json::from_slice::<Delivery>(&running.job.payload) {
                 Ok(delivery) => self.deliver(running, &delivery).await,
                 Err(error) => {
@@ -99,6 +103,16 @@ impl Executor for AlertExecutor {
     fn leeway(&self) -> Duration {
         // Calls and commands keep to the limit themselves.
         Duration::from_secs(15)
+    }
+}
+
+/// A message that redrive has not written.
+fn forged() -> Evidence {
+    Evidence {
+        said: Some((Cause::ValidationError, Verdict::No)),
+        error_type: "ForgedAlert".to_owned(),
+        message: "it came over the API; messages of alerts are written by redrive alone".to_owned(),
+        ..Evidence::default()
     }
 }
 

@@ -146,15 +146,18 @@ impl Groups<'_> {
             !self.silences.iter().any(|silence| silence.covers_group(&group.fingerprint, self.now))
         };
         let groups: Vec<&Group> = self.facts.groups.iter().filter(heard).collect();
-        let new: Vec<&Group> =
-            groups.iter().copied().filter(|group| !after.groups.contains_key(&group.fingerprint)).collect();
+        let room = MOST_GROUPS.saturating_sub(after.groups.len());
+        let new: Vec<&Group> = groups
+            .iter()
+            .copied()
+            .filter(|group| !after.groups.contains_key(&group.fingerprint))
+            // What cannot be remembered would be news for ever; it counts in what the rule tells.
+            .take(room)
+            .collect();
         for group in &new {
-            if after.groups.len() < MOST_GROUPS {
-                // The first of them is told now, the others with the summary.
-                after
-                    .groups
-                    .insert(group.fingerprint.clone(), (failures(group) + 1).saturating_sub(letters(group)));
-            }
+            // The first of them is told now, the others with the summary.
+            let known = (failures(group) + 1).saturating_sub(letters(group));
+            after.groups.insert(group.fingerprint.clone(), known);
         }
         let usual = u64::try_from(self.settings.summary_after.as_millis()).unwrap_or(u64::MAX);
         let mut summary = after.summary.unwrap_or(Summary { due: None, wait_ms: usual });
@@ -290,6 +293,21 @@ mod tests {
         assert_eq!(look.after(MINUTE, vec![]), []);
         // A group that comes back is news.
         assert_eq!(look.after(MINUTE, vec![group("a", 1)]), [(What::Fired, None, 1)]);
+    }
+
+    /// R-C5: however many groups there are, what was told once is no news.
+    #[test]
+    fn more_groups_than_are_remembered_are_told_once() {
+        let mut look = Look::new();
+        let all = |count: usize| (0..count).map(|number| group(&format!("g{number}"), 1)).collect::<Vec<_>>();
+        let most = GroupNote::MOST;
+        assert_eq!(look.after(MINUTE, all(MOST_GROUPS + 200)), [(What::Fired, None, most)]);
+        for _ in 0..10 {
+            assert_eq!(look.after(MINUTE, all(MOST_GROUPS + 200)), []);
+        }
+        // Once others are gone there is room for what could not be remembered.
+        let rest = all(MOST_GROUPS + 200).split_off(100);
+        assert_eq!(look.after(MINUTE, rest), [(What::Group, None, most)]);
     }
 
     /// R-C5: letters that go on coming are told ever more seldom.

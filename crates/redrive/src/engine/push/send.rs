@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use redrive_policy::{Cause, Report, Verdict as Again};
 use redrive_store::{JobId, Origin};
 use reqwest::Url;
 use serde_json::json;
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 
 use super::answer::{self, Verdict};
@@ -157,9 +160,7 @@ impl Pusher {
         let mut headers = HeaderMap::new();
         put(&mut headers, header::CONTENT_TYPE.as_str(), "application/json");
         let Some(first) = running.first() else { return Ok(Vec::new()) };
-        // The same jobs together again are the same message; each has its own key besides.
-        let last = ids.last().copied().unwrap_or(first.job_id());
-        let id = format!("{}-{}-{}", first.idempotency_key(), last.0, ids.len());
+        let id = batch_id(&first.idempotency_key(), &ids);
         let limit = running.iter().filter_map(Running::limit).min();
         let limit = limit.map_or(self.endpoint.timeout, |limit| limit.min(self.endpoint.timeout));
         let each = |answer: ItemAnswer| Ok(ids.iter().map(|id| (*id, answer.clone())).collect());
@@ -199,6 +200,13 @@ impl Pusher {
 }
 
 /// A job as an item of a batch.
+/// The same jobs together again are the same message, others are another: who drops what it has seen must drop nothing else. Each
+/// job has its own key besides.
+fn batch_id(first_key: &str, ids: &[JobId]) -> String {
+    let digest = ids.iter().fold(Sha256::new(), |digest, id| digest.chain_update(id.0.to_be_bytes()));
+    format!("{first_key}-{}", URL_SAFE_NO_PAD.encode(&digest.finalize()[..16]))
+}
+
 fn item(running: &Running) -> serde_json::Value {
     let payload: serde_json::Value = serde_json::from_slice(&running.job.payload)
         .unwrap_or_else(|_| String::from_utf8_lossy(&running.job.payload).into());
@@ -260,5 +268,19 @@ impl Batch for Many {
     fn begin(&self, running: &[Running]) -> (Vec<(usize, Evidence)>, Boxed<'static, Answers>) {
         let (pusher, running) = (Arc::clone(&self.0), running.to_vec());
         (Vec::new(), Box::pin(async move { pusher.many(&running).await }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-D2: two batches have one id only if they hold the same jobs.
+    #[test]
+    fn a_batch_of_other_jobs_has_another_id() {
+        let id = |ids: &[i64]| batch_id("key", &ids.iter().map(|id| JobId(*id)).collect::<Vec<_>>());
+        assert_eq!(id(&[1, 2, 4]), id(&[1, 2, 4]));
+        assert_ne!(id(&[1, 2, 4]), id(&[1, 3, 4]));
+        assert_ne!(id(&[1, 2, 4]), id(&[1, 4]));
     }
 }

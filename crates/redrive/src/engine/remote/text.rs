@@ -36,6 +36,8 @@ pub struct HeldLease {
     pub(super) event: EventSeq,
     /// The job is a part of a task.
     pub(super) of_task: bool,
+    /// It goes to a target that is protected, which should hear how it ends.
+    pub(super) protected: bool,
 }
 
 impl HeldLease {
@@ -52,6 +54,7 @@ impl HeldLease {
             leased_at: now,
             event: leased.event,
             of_task: leased.job.caller_id.as_deref().is_some_and(|caller| caller.starts_with("task-")),
+            protected: false,
         }
     }
 }
@@ -80,7 +83,7 @@ impl Sealer {
             millis(held.lease_for),
             held.leased_at.millis().cast_unsigned(),
             held.event.0.cast_unsigned(),
-            held.of_task.into(),
+            u64::from(held.of_task) | (u64::from(held.protected) << 1),
         ] {
             put(&mut bytes, number);
         }
@@ -110,7 +113,7 @@ impl Sealer {
         let lease_for = Duration::from_millis(number()?);
         let leased_at = Timestamp::from_millis(number()?.cast_signed());
         let event = EventSeq(number()?.cast_signed());
-        let of_task = number()? == 1;
+        let marks = number()?;
         let queue = String::from_utf8(rest.to_vec()).ok()?;
         Some(HeldLease {
             token,
@@ -123,7 +126,8 @@ impl Sealer {
             max_retries,
             leased_at,
             event,
-            of_task,
+            of_task: marks & 1 != 0,
+            protected: marks & 2 != 0,
         })
     }
 }
@@ -178,6 +182,7 @@ mod tests {
             leased_at: Timestamp::from_millis(1_767_225_600_123),
             event: EventSeq(77),
             of_task: true,
+            protected: true,
         }
     }
 
@@ -185,7 +190,7 @@ mod tests {
     #[test]
     fn a_lease_comes_back_as_it_went() {
         let sealer = Sealer::new(&[7; 32]).unwrap();
-        for held in [held(), HeldLease { last_delay: None, of_task: false, ..held() }] {
+        for held in [held(), HeldLease { last_delay: None, of_task: false, protected: false, ..held() }] {
             assert_eq!(sealer.read(&sealer.write(&held)), Some(held));
         }
     }

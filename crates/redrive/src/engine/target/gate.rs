@@ -1,6 +1,6 @@
 //! Between a lease and its attempt: what may go, what is parked, and what became of that which went.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use redrive_policy::protection::{
     Admission, Ask, CallResult, Health, ParkedWhy, Phase, Protection, TargetState, admit,
 };
 use redrive_store::{
-    Ending, JobState, LeaseToken, LeasedJob, Parked, Settled, Settlement, Timestamp, WorkerId,
+    Ending, Job, JobState, LeaseToken, LeasedJob, Parked, Settled, Settlement, Timestamp, WorkerId,
 };
 
 use super::swap::Swap;
-use super::{Admitted, HOLD_FOR, Rules};
+use super::{Admitted, HOLD_FOR, LOOK_EVERY, Rules};
 use crate::engine::{Engine, EngineError};
 
 /// How long work waits when nobody could make out in time whether it may go, at the most.
@@ -152,6 +152,7 @@ impl Engine {
                 targets: comer.targets.clone(),
                 began: now.millis(),
                 until: comer.leased.expires_at,
+                elsewhere: false,
             };
             admitted.insert(comer.leased.token, one);
         }
@@ -224,6 +225,50 @@ impl Engine {
         }
     }
 
+    /// These were let through here, but any process may end them: it is looked now and then whether they last. Which of them go to
+    /// a protected target.
+    pub(in crate::engine) fn may_end_elsewhere(&self, leased: &[LeasedJob]) -> HashSet<LeaseToken> {
+        let soon = self.now().after(LOOK_EVERY);
+        let mut admitted = self.targets_known().admitted();
+        let mut protected = HashSet::new();
+        for leased in leased {
+            if let Some(one) = admitted.get_mut(&leased.token) {
+                one.elsewhere = true;
+                one.until = one.until.min(soon);
+                protected.insert(leased.token);
+            }
+        }
+        protected
+    }
+
+    /// Whether this attempt was let through here and has not ended.
+    pub(in crate::engine) fn let_through(&self, token: LeaseToken) -> bool {
+        self.targets_known().admitted().contains_key(&token)
+    }
+
+    /// Hears what became of attempts that another process has let through; it frees their places by itself.
+    pub(in crate::engine) async fn observe_of_others(&self, ended: Vec<(Job, CallResult)>) {
+        if self.targets_known().rules().read_at.is_none()
+            && let Err(error) = self.read_limits(true).await
+        {
+            tracing::warn!(%error, "what became of calls is not told: limits cannot be read");
+            return;
+        }
+        let rules = self.targets_known().rules();
+        for (job, result) in ended {
+            let targets = rules.targets_of(&job, None);
+            let mut local = self.targets_known().local();
+            for name in targets {
+                let settings = rules.of(&name);
+                local.entry(Arc::from(name)).or_default().add(&settings, result);
+            }
+        }
+        let due = self.targets_to_tell(true);
+        if !due.is_empty() {
+            self.tell_targets(&due).await;
+        }
+    }
+
     fn hear(&self, rules: &Rules, one: &Admitted, result: Option<CallResult>) {
         let mut local = self.targets_known().local();
         for name in &one.targets {
@@ -233,9 +278,7 @@ impl Engine {
             known.untold.running_changed |= settings.concurrency.is_some();
             known.untold.urgent |= settings.concurrency.is_some();
             if let Some(result) = result {
-                let news = result.health != Health::Well || known.state.phase != Phase::Closed;
-                known.untold.urgent |= news && settings.breaker.is_some();
-                known.untold.add(result);
+                known.add(&settings, result);
             }
         }
     }
@@ -264,25 +307,26 @@ impl Engine {
     /// Forgets calls whose lease was ended elsewhere: another server has settled it, or it lapsed.
     pub(super) async fn drop_lost_calls(&self) -> Result<(), EngineError> {
         let now = self.now();
-        let over: Vec<LeaseToken> = {
+        let mut over: Vec<(Timestamp, LeaseToken, i64)> = {
             let admitted = self.targets_known().admitted();
-            admitted
-                .iter()
-                .filter(|(_, one)| one.until <= now)
-                .map(|(token, _)| *token)
-                .take(LOOK_AT)
-                .collect()
+            let due = admitted.iter().filter(|(_, one)| one.until <= now);
+            due.map(|(token, one)| (one.until, *token, one.began)).collect()
         };
-        for token in over {
+        // Whoever has waited longest first: in the end everybody has a turn.
+        over.sort_unstable_by_key(|(until, ..)| *until);
+        over.truncate(LOOK_AT);
+        for (_, token, began) in over {
             let record = self.store().job(token.job).await?;
             let lasts = record.and_then(|record| match record.state {
+                // One that began later is another lease of the same job.
+                JobState::Leased { begun_at: Some(begun), .. } if begun.millis() > began => None,
                 JobState::Leased { expires_at, .. } if expires_at > now => Some(expires_at),
                 _ => None,
             });
             let mut admitted = self.targets_known().admitted();
             if let Some(until) = lasts {
                 if let Some(one) = admitted.get_mut(&token) {
-                    one.until = until;
+                    one.until = if one.elsewhere { until.min(now.after(LOOK_EVERY)) } else { until };
                 }
                 continue;
             }
@@ -328,7 +372,7 @@ fn decide(swap: &mut Swap, comer: &Comer<'_>, holder: &str, rng: &mut Rng) -> Wo
 }
 
 /// What an ending says about the target.
-fn result_of(ending: &Ending, began: i64) -> CallResult {
+pub(in crate::engine) fn result_of(ending: &Ending, began: i64) -> CallResult {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let (health, took, wait_ms) = match ending {
         Ending::Succeeded { latency, .. } => (Health::Well, millis(*latency), None),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redrive_policy::Rng;
 use redrive_policy::protection::{
-    CallResult, Health, Holder, Protection, TargetState, deposit, hold, observe,
+    CallResult, Health, Holder, Phase, Protection, TargetState, deposit, hold, observe,
 };
 use redrive_store::Timestamp;
 
@@ -75,6 +75,13 @@ impl Local {
         let passed = steady.saturating_sub(self.told_at);
         let runs = settings.concurrency.is_some() && self.running > 0 && passed >= HOLD_FOR / 3;
         self.untold.urgent || runs || (!self.untold.is_empty() && passed >= TELL_EVERY)
+    }
+
+    /// Takes in what became of a call.
+    pub(super) fn add(&mut self, settings: &Protection, result: CallResult) {
+        let news = result.health != Health::Well || self.state.phase != Phase::Closed;
+        self.untold.urgent |= news && settings.breaker.is_some();
+        self.untold.add(result);
     }
 
     /// Adds what the others have not heard to what the board says.

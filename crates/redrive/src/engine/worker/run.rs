@@ -249,7 +249,7 @@ impl<'a> Run<'a> {
         let request = LeaseRequest {
             worker: self.worker.id(),
             queues: queues.clone(),
-            kinds: self.worker.plan.kinds(),
+            kinds: self.worker.plan.kinds_now(&self.worker.engine),
             reserved_only: *reserved_only,
             max: free.min(redrive_store::MAX_BATCH),
             lease_for: *lease_for,
@@ -481,8 +481,8 @@ impl<'a> Run<'a> {
             Until::Shutdown => None,
             Until::Empty => {
                 let Plan { queues, .. } = &self.worker.plan;
-                let (queues, kinds) = (queues.clone(), self.worker.plan.kinds());
                 let engine = &self.worker.engine;
+                let (queues, kinds) = (queues.clone(), self.worker.plan.kinds_now(engine));
                 Some(Box::pin(async move {
                     Ok(!store.unfinished(queues, kinds).await? && !engine.tasks_go_on().await?)
                 }))
