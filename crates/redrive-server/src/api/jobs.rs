@@ -16,7 +16,7 @@ pub(super) use enqueue::allowed;
 use list::{Head, JobsQuery};
 use look::{LookQuery, Story, Trace};
 use operate::{CancelBody, Cancelled, Retried, RetryBody};
-pub(super) use origin::check_origin;
+pub(super) use origin::{check_origin, not_alerts};
 use shapes::{AddedOneOrMany, Job};
 
 pub(super) fn routes() -> Vec<Route> {

@@ -18,6 +18,7 @@ use redrive::engine::{HandedOut, HeldLease, RemoteRequest};
 use redrive_store::{LeaseToken, Renewal};
 use serde_json::value::RawValue;
 
+use super::jobs::not_alerts;
 use crate::Server;
 use crate::body::Body;
 use crate::caller::{Caller, Scope};
@@ -55,6 +56,7 @@ async fn lease(
     if !caller.reaches(&queue) {
         return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue));
     }
+    not_alerts(&queue, "queue")?;
     let request = asked(&server, queue, body)?;
     let remote = server.remote().await?;
     let handed = tokio::select! {

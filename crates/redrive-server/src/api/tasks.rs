@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::jobs::check_origin;
+use super::jobs::{check_origin, not_alerts};
 use crate::Server;
 use crate::act::act;
 use crate::body::{Body, MayBody};
@@ -164,6 +164,7 @@ async fn begin(
     if !caller.reaches(queue) {
         return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue).at("plan.queue"));
     }
+    not_alerts(queue, "plan.queue")?;
     refuse_commands(&plan)?;
     check_calls(&server, &plan)?;
     check_plan(&plan).map_err(|(number, error)| {
