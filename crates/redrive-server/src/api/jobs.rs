@@ -29,6 +29,7 @@ pub(super) fn routes() -> Vec<Route> {
             enqueue::enqueue,
         )
         .takes::<EnqueueBody>()
+        .completes_its_key()
         .answers::<AddedOneOrMany>(201, "They are stored.")
         .answers::<AddedOneOrMany>(200, "All of them were there already, under their unique keys."),
         Route::get("/v1/jobs", Scope::Read, "list_jobs", "The jobs that live, the newest first.", list::jobs)
