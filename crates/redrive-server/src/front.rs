@@ -96,6 +96,15 @@ pub(crate) async fn admit(server: &Server, request: &mut Request) -> Result<Call
     }
 }
 
+/// Whether somebody who was let in would be let in now: until its token ends, or the store has its first.
+pub(crate) async fn is_still_in(server: &Server, caller: &Caller) -> Result<bool, Problem> {
+    let tokens = &server.front().tokens;
+    match caller.who.strip_prefix("token:") {
+        Some(id) => Ok(tokens.holds(id).await?),
+        None => Ok(!tokens.any().await?),
+    }
+}
+
 /// The token in `Authorization: Bearer rdv_…`.
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.trim().split_once(' ')?;

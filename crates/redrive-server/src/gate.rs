@@ -12,10 +12,11 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use redrive::engine::Engine;
-use redrive_idempotency::rules::{Guarded, KeyForm, Rules};
+use redrive_idempotency::rules::{self, Guarded, KeyForm, OnUnknown, Rules};
 use redrive_idempotency::{IDEMPOTENCY_KEY, IdempotencyLayer, Idempotent, KeyOwner};
 use tower::{Layer, Service};
 
+use crate::api;
 use crate::caller::Caller;
 use crate::meter::RouteMeter;
 use crate::problem::{Code, Problem, worded};
@@ -25,10 +26,17 @@ use crate::route::Need;
 /// What looks at the keys of a server: of every route whose gate asks it, whatever its method, by any key.
 pub(crate) fn keys(engine: &Engine, max_request: usize) -> IdempotencyLayer {
     let rules = Rules { key: KeyForm::Any, max_request, ..Rules::default() };
+    let reruns = Rules { unknown: OnUnknown::SafeToRerun, ..rules.clone() };
     let mut guarded = Guarded::everything(rules);
     for route in &mut guarded.routes {
         route.methods = ["POST", "PUT", "PATCH", "DELETE"].map(str::to_owned).to_vec();
     }
+    let rerun = api::routes().into_iter().filter(|route| route.rerun).filter_map(|route| {
+        let (methods, path) = (vec![route.method.to_string()], route.path.parse().ok()?);
+        Some(rules::Route { methods, path, rules: reruns.clone() })
+    });
+    // The first that fits counts.
+    guarded.routes.splice(0..0, rerun);
     IdempotencyLayer::new(engine).guarding(guarded)
 }
 

@@ -13,6 +13,7 @@ mod caller;
 mod fault;
 mod front;
 mod gate;
+mod heavy;
 mod language;
 mod listen;
 mod meter;

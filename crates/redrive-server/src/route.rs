@@ -59,6 +59,8 @@ pub(crate) struct Route {
     pub(crate) problems: Vec<Code>,
     /// Whether a key is looked at.
     pub(crate) guarded: bool,
+    /// Whether a request whose first try ended nobody knows how is run again.
+    pub(crate) rerun: bool,
     pub(crate) handler: MethodRouter<Server>,
 }
 
@@ -90,6 +92,7 @@ impl Route {
             answers: Vec::new(),
             problems: Vec::new(),
             guarded,
+            rerun: false,
             handler: on(filter, handler),
         }
     }
@@ -209,6 +212,12 @@ impl Route {
     /// It may end in these problems, beside those that every route may.
     pub(crate) fn problems(mut self, codes: &[Code]) -> Route {
         self.problems.extend(codes);
+        self
+    }
+
+    /// What it does and that its key is completed are there together or not at all: what is not completed was not done.
+    pub(crate) fn completes_its_key(mut self) -> Route {
+        self.rerun = true;
         self
     }
 

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::Answer;
 use crate::id::JobId;
+use crate::job::{Enqueued, NewJob};
 use crate::metric::Metric;
 use crate::time::Timestamp;
 
@@ -310,6 +311,22 @@ pub struct KeysSwept {
     pub more: bool,
 }
 
+/// A request that asks for jobs: the key that it came with, and its answer.
+pub struct KeyedRequest {
+    /// The proof of holding the key.
+    pub hold: KeyHold,
+    /// How long the answer is known.
+    pub keep_for: Duration,
+    /// Makes the answer of what was added. It may be called more than once, and only the last counts.
+    pub answer: Box<dyn Fn(&[Enqueued]) -> StoredResponse + Send + Sync>,
+}
+
+impl std::fmt::Debug for KeyedRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeyedRequest").field("hold", &self.hold).finish_non_exhaustive()
+    }
+}
+
 /// Taking keys, completing them, and looking at them.
 pub trait Idempotency: Send + Sync {
     /// Takes the key, or tells what is known of it. What is only read costs no write.
@@ -327,6 +344,15 @@ pub trait Idempotency: Send + Sync {
         response: StoredResponse,
         keep_for: Duration,
     ) -> Answer<'_, Finish>;
+
+    /// Adds jobs as [`Jobs::enqueue`](crate::Jobs::enqueue) does, and completes the key of the request that asks for them: both are
+    /// there together, or neither is. Nothing, and nothing was done, when the key is not held any more or is completed already.
+    fn enqueue_for_key(
+        &self,
+        now: Timestamp,
+        jobs: Vec<NewJob>,
+        request: KeyedRequest,
+    ) -> Answer<'_, Option<Vec<Enqueued>>>;
 
     /// The key is free again, with an `idempotency_released` event that says why, when there is a reason to tell.
     fn release_key(&self, now: Timestamp, hold: KeyHold, why: Option<String>) -> Answer<'_, Finish>;

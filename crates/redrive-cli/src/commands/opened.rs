@@ -89,6 +89,11 @@ pub(super) fn to_glance(
     open_within(place, WhenMissing::Refuse, keys, patience, now)
 }
 
+/// As many as there are cores; two at least, so that one that is busy keeps nobody from a heartbeat.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 16))
+}
+
 fn open_within(
     place: &StorePlace,
     when_missing: WhenMissing,
@@ -97,7 +102,7 @@ fn open_within(
     now: Timestamp,
 ) -> Result<Opened, Trouble> {
     let runtime = Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(threads())
         .thread_name("redrive")
         .enable_all()
         .build()

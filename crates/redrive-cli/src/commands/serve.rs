@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive::engine::{
-    ALERT_KIND, AlertExecutor, CommandExecutor, Engine, EngineError, HttpExecutor, PushEndpoint, Shutdown,
-    Worker, WorkerReport,
+    ALERT_KIND, ALERT_QUEUE, AlertExecutor, CommandExecutor, Engine, EngineError, HttpExecutor, PushEndpoint,
+    Shutdown, Worker, WorkerReport,
 };
 use redrive_policy::{Config, Lang};
 use redrive_server::{Drained, Server, ServerSettings, Tls};
@@ -289,7 +289,13 @@ impl Running<'_> {
         let label = format!("server {} (redrive {})", std::process::id(), env!("CARGO_PKG_VERSION"));
         let builder = self.engine.worker().label(label).grace(self.plan.settings.drain_for);
         if self.plan.concurrency == 0 {
-            return Ok(builder.only_present().register().await?);
+            if self.engine.alert_settings().receivers.is_empty() {
+                return Ok(builder.only_present().register().await?);
+            }
+            // It does no work of others, but tells what it sees itself.
+            let teller = Arc::new(AlertExecutor::new()?);
+            let builder = builder.queues([ALERT_QUEUE]).concurrency(1).executor(ALERT_KIND, teller);
+            return Ok(builder.register().await?);
         }
         let builder = builder
             .queues(self.plan.queues.iter().cloned())

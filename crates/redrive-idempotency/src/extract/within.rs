@@ -6,13 +6,18 @@
 
 use std::any::Any;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http::Response;
 use http_body::Body;
 use http_body_util::BodyExt;
-use redrive_store::{Finish, MAX_RESPONSE_BYTES, Sqlite, StoreError, StoredResponse, rusqlite};
+use redrive_policy::idempotency::Rules;
+use redrive_store::{
+    Enqueued, Finish, KeyedRequest, MAX_RESPONSE_BYTES, NewJob, Sqlite, StoreError, StoredResponse,
+    Timestamp, rusqlite,
+};
 #[cfg(feature = "postgres")]
 use redrive_store::{Postgres, tokio_postgres};
 
@@ -109,18 +114,37 @@ impl Idem {
         Ok(store.complete_key_in(transaction, now, self.0.hold, kept, keep_for).await?)
     }
 
+    /// Adds jobs to the engine's own store and completes the request, in one transaction. `answer` makes the answer of what was added;
+    /// it may be called more than once, and has nothing to wait for. Once it is committed, this answer is the one that the caller and
+    /// every replay gets.
+    pub async fn enqueue(
+        &self,
+        now: Timestamp,
+        jobs: Vec<NewJob>,
+        answer: impl Fn(&[Enqueued]) -> Response<Bytes> + Send + Sync + 'static,
+    ) -> Result<Response<Bytes>, CompleteError> {
+        let rules = self.0.asked.rules();
+        let (asked, answer) = (self.0.asked.clone(), Arc::new(answer));
+        let making = Arc::clone(&answer);
+        let request = KeyedRequest {
+            hold: self.0.hold,
+            keep_for: rules.keep_for,
+            answer: Box::new(move |added| written(asked.rules(), now, making(added)).1),
+        };
+        let added = self.0.guard.engine().store().enqueue_for_key(now, jobs, request).await?;
+        let added = added.ok_or(CompleteError::Lost)?;
+        let (answer, kept) = written(rules, now, answer(&added));
+        self.recorded(Finish::Done, answer, kept)
+    }
+
     /// The answer with its body in memory, and what is kept of it.
     fn written<B: Body>(
         &self,
         answer: Response<B>,
     ) -> Result<(Response<Bytes>, StoredResponse), CompleteError> {
-        let (mut parts, body) = answer.into_parts();
-        dated(&mut parts.headers, self.0.guard.engine().now());
-        let body = in_memory(body)?;
-        let rules = self.0.asked.rules();
-        let fits = body.len() <= rules.max_response.min(MAX_RESPONSE_BYTES);
-        let kept = kept(rules, parts.status, &parts.headers, fits.then(|| body.to_vec()));
-        Ok((Response::from_parts(parts, body), kept))
+        let (parts, body) = answer.into_parts();
+        let answer = Response::from_parts(parts, in_memory(body)?);
+        Ok(written(self.0.asked.rules(), self.0.guard.engine().now(), answer))
     }
 
     fn recorded<B: From<Bytes>>(
@@ -137,6 +161,15 @@ impl Idem {
             }
         }
     }
+}
+
+/// An answer of this moment, and what is kept of it.
+fn written(rules: &Rules, now: Timestamp, answer: Response<Bytes>) -> (Response<Bytes>, StoredResponse) {
+    let (mut parts, body) = answer.into_parts();
+    dated(&mut parts.headers, now);
+    let fits = body.len() <= rules.max_response.min(MAX_RESPONSE_BYTES);
+    let kept = kept(rules, parts.status, &parts.headers, fits.then(|| body.to_vec()));
+    (Response::from_parts(parts, body), kept)
 }
 
 /// A body that is there already. Nothing is waited for: a transaction is open meanwhile.

@@ -205,7 +205,7 @@ async fn events(
             (None, Some(text)) => Some(place(text, "last_event_id")?),
             (None, None) => None,
         };
-        return follow::follow(&server, reach, filter, also, last).await;
+        return follow::follow(&server, caller, reach, filter, also, last).await;
     }
     let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MOST).contains(&limit) {

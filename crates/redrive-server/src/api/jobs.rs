@@ -16,7 +16,7 @@ pub(super) use enqueue::allowed;
 use list::{Head, JobsQuery};
 use look::{LookQuery, Story, Trace};
 use operate::{CancelBody, Cancelled, Retried, RetryBody};
-pub(super) use origin::check_origin;
+pub(super) use origin::{check_origin, not_alerts};
 use shapes::{AddedOneOrMany, Job};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -29,6 +29,7 @@ pub(super) fn routes() -> Vec<Route> {
             enqueue::enqueue,
         )
         .takes::<EnqueueBody>()
+        .completes_its_key()
         .answers::<AddedOneOrMany>(201, "They are stored.")
         .answers::<AddedOneOrMany>(200, "All of them were there already, under their unique keys."),
         Route::get("/v1/jobs", Scope::Read, "list_jobs", "The jobs that live, the newest first.", list::jobs)

@@ -15,12 +15,16 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header;
 use redrive::engine::{ALERT_QUEUE, HandedOut, HeldLease, RemoteRequest};
+use redrive::engine::{HandedOut, HeldLease, RemoteRequest};
+use redrive_policy::Lang;
 use redrive_store::{LeaseToken, Renewal};
 use serde_json::value::RawValue;
 
+use super::jobs::not_alerts;
 use crate::Server;
 use crate::body::Body;
 use crate::caller::{Caller, Scope};
+use crate::language::Language;
 use crate::path::Path;
 use crate::problem::{Code, Problem};
 use crate::remote::HandingOut;
@@ -59,6 +63,7 @@ async fn lease(
     if queue == ALERT_QUEUE {
         return Err(Problem::new(Code::Forbidden, "leases.alerts").with("queue", queue));
     }
+    not_alerts(&queue, "queue")?;
     let request = asked(&server, queue, body)?;
     let remote = server.remote().await?;
     let handed = tokio::select! {
@@ -130,23 +135,25 @@ fn told(handed: &HandedOut) -> LeasedItem<'_> {
 async fn settle(
     State(server): State<Server>,
     caller: Caller,
+    Language(lang): Language,
     Body(body): Body<SettleBody>,
 ) -> Result<Json<SettledItems>, Problem> {
     few_enough(&server, body.items.len())?;
     let remote = server.remote().await?;
-    settle::settle(remote, &caller, &body.items).await.map(Json)
+    settle::settle(remote, &caller, &body.items, lang).await.map(Json)
 }
 
 async fn extend(
     State(server): State<Server>,
     caller: Caller,
+    Language(lang): Language,
     Body(body): Body<ExtendBody>,
 ) -> Result<Json<Extended>, Problem> {
     few_enough(&server, body.items.len())?;
     let remote = server.remote().await?;
     let read = |item: &RawValue| {
-        let item: ExtendItem = serde_json::from_str(item.get()).map_err(ItemProblem::invalid)?;
-        held(remote.read(&item.lease), &caller)
+        let item: ExtendItem = shapes::read(item).map_err(|problem| ItemProblem::told(&problem, lang))?;
+        held(remote.read(&item.lease), &caller, lang)
     };
     let read: Vec<Result<HeldLease, ItemProblem>> = body.items.iter().map(|item| read(item)).collect();
     let good: Vec<HeldLease> = read.iter().filter_map(|item| item.as_ref().ok().cloned()).collect();
@@ -165,9 +172,12 @@ async fn extend(
 }
 
 /// A lease that was shown, if it is one and this caller may have it.
-fn held(read: Option<HeldLease>, caller: &Caller) -> Result<HeldLease, ItemProblem> {
-    let held = read.ok_or_else(ItemProblem::no_lease)?;
-    if caller.reaches(&held.queue) { Ok(held) } else { Err(ItemProblem::forbidden()) }
+fn held(read: Option<HeldLease>, caller: &Caller, lang: Lang) -> Result<HeldLease, ItemProblem> {
+    let held = read.ok_or_else(|| ItemProblem::no_lease(lang))?;
+    if caller.reaches(&held.queue) {
+        return Ok(held);
+    }
+    Err(ItemProblem::told(&Problem::new(Code::Forbidden, "leases.reach").at("lease"), lang))
 }
 
 fn few_enough(server: &Server, count: usize) -> Result<(), Problem> {

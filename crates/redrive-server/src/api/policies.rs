@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::Server;
 use crate::body::Body;
 use crate::caller::Scope;
+use crate::heavy::{heavy, short_enough};
 use crate::language::Language;
 use crate::path::Path;
 use crate::problem::{Code, Problem};
@@ -25,6 +26,9 @@ use crate::route::Route;
 use crate::shape::name;
 use crate::shape::policy::{Classification, ConfigChecked, ConfigProblem, Decision, PolicyLine, PolicyWhole};
 
+/// The longest configuration, and the most problems of one that are told.
+const MOST_CONFIG: usize = 256 * 1024;
+const MOST_PROBLEMS: usize = 100;
 /// The most delays that are told.
 const MOST_DELAYS: u32 = 1_000;
 
@@ -135,21 +139,26 @@ fn written(
     config: Option<Map<String, Value>>,
 ) -> Result<(String, Format), Problem> {
     match (text, config) {
-        (Some(text), None) => Ok((
-            text.to_owned(),
-            match format {
+        (Some(text), None) => {
+            short_enough(text, MOST_CONFIG, "text")?;
+            let format = match format {
                 ConfigFormat::Toml => Format::Toml,
                 ConfigFormat::Json => Format::Json,
-            },
-        )),
-        (None, Some(config)) => Ok((Value::Object(config).to_string(), Format::Json)),
+            };
+            Ok((text.to_owned(), format))
+        }
+        (None, Some(config)) => {
+            let text = Value::Object(config).to_string();
+            short_enough(&text, MOST_CONFIG, "config")?;
+            Ok((text, Format::Json))
+        }
         _ => Err(Problem::new(Code::Invalid, "policies.one_config")),
     }
 }
 
 async fn check(Language(lang): Language, Body(body): Body<Written>) -> Result<Json<ConfigChecked>, Problem> {
     let (text, format) = written(body.text.as_deref(), body.format, body.config)?;
-    Ok(Json(checked(&text, format, lang)))
+    heavy(move || checked(&text, format, lang)).await.map(Json)
 }
 
 fn checked(text: &str, format: Format, lang: Lang) -> ConfigChecked {
@@ -159,7 +168,7 @@ fn checked(text: &str, format: Format, lang: Lang) -> ConfigChecked {
             ConfigChecked {
                 ok: problems.is_empty(),
                 problems,
-                warnings: ConfigProblem::all(&config.warnings, lang),
+                warnings: ConfigProblem::all(few(&config.warnings), lang),
                 policies: config.policies.keys().cloned().collect(),
                 rules: config.rules.iter().map(UserRule::id).map(ToOwned::to_owned).collect(),
                 recovery_rules: config.auto_redrive.iter().map(|rule| rule.name.clone()).collect(),
@@ -167,13 +176,18 @@ fn checked(text: &str, format: Format, lang: Lang) -> ConfigChecked {
         }
         Err(error) => ConfigChecked {
             ok: false,
-            problems: ConfigProblem::all(&error.problems, lang),
+            problems: ConfigProblem::all(few(&error.problems), lang),
             warnings: Vec::new(),
             policies: Vec::new(),
             rules: Vec::new(),
             recovery_rules: Vec::new(),
         },
     }
+}
+
+/// As many problems as somebody reads.
+fn few(problems: &[redrive_policy::Problem]) -> &[redrive_policy::Problem] {
+    &problems[..problems.len().min(MOST_PROBLEMS)]
 }
 
 /// Rules of automatic recovery that no worker could obey.
@@ -378,12 +392,15 @@ async fn classify(
         return Err(problem.with("most", most).at("items"));
     }
     let classifier = server.engine().classifier();
-    let found = body.items.iter().map(|known| {
-        let mut report = known.text.as_deref().map(Report::text).unwrap_or_default();
-        report.http_status = known.http_status;
-        report.exit_code = known.exit_code;
-        report.code = known.code.as_deref().map(Into::into);
-        Classification::from(&classifier.classify(&report))
-    });
-    Ok(Json(Classified { items: found.collect() }))
+    let found = move || {
+        let one = |known: &Known| {
+            let mut report = known.text.as_deref().map(Report::text).unwrap_or_default();
+            report.http_status = known.http_status;
+            report.exit_code = known.exit_code;
+            report.code = known.code.as_deref().map(Into::into);
+            Classification::from(&classifier.classify(&report))
+        };
+        body.items.iter().map(one).collect()
+    };
+    Ok(Json(Classified { items: heavy(found).await? }))
 }

@@ -10,6 +10,7 @@ use redrive_store::Origin;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::jobs::not_alerts;
 use crate::Server;
 use crate::act::act;
 use crate::body::{Body, MayBody};
@@ -121,7 +122,9 @@ impl PushShown {
     }
 }
 
-async fn list(State(server): State<Server>, _: Caller) -> Result<Json<shape::Page<PushShown>>, Problem> {
+async fn list(State(server): State<Server>, caller: Caller) -> Result<Json<shape::Page<PushShown>>, Problem> {
+    // Where an endpoint is, and which queue it gets, is nobody's business but of who reaches every queue.
+    caller.must_reach_all()?;
     let endpoints = server.engine().push_endpoints().await?;
     let items = endpoints.into_iter().map(|endpoint| PushShown::of(endpoint, None)).collect();
     Ok(Json(shape::Page { items, next: None }))
@@ -129,9 +132,10 @@ async fn list(State(server): State<Server>, _: Caller) -> Result<Json<shape::Pag
 
 async fn get(
     State(server): State<Server>,
-    _: Caller,
+    caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Json<PushShown>, Problem> {
+    caller.must_reach_all()?;
     let endpoint = server.engine().push_endpoint(&name).await?;
     endpoint.map(|endpoint| Json(PushShown::of(endpoint, None))).ok_or_else(|| unknown(&name))
 }
@@ -142,6 +146,8 @@ async fn put(
     Path(name): Path<String>,
     Body(body): Body<PushBody>,
 ) -> Result<Json<PushShown>, Problem> {
+    caller.must_reach_all()?;
+    not_alerts(&body.queue, "queue")?;
     // What cannot be is told before anything is written down.
     server.settings().guard.check(&body.url).map_err(|refused| {
         Problem::new(Code::Invalid, "push.refused").with("why", refused.to_string()).at("url")
@@ -169,6 +175,7 @@ async fn remove(
     Path(name): Path<String>,
     MayBody(body): MayBody<RemoveBody>,
 ) -> Result<http::StatusCode, Problem> {
+    caller.must_reach_all()?;
     if server.engine().push_endpoint(&name).await?.is_none() {
         return Err(unknown(&name));
     }

@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use redrive::engine::QueueReport;
+use redrive::engine::{Engine, QueueReport};
+use redrive_policy::protection::{Protection, Rate};
 use redrive_policy::redact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,49 @@ struct QueueShape {
     #[schemars(with = "Option<shape::Time>")]
     paused_at: Option<String>,
     paused_why: Option<String>,
+    /// How fast it is worked on at the most; absent without limits.
+    limits: Option<LimitsShape>,
+}
+
+/// The limits of a queue, of the configuration or set since.
+#[derive(JsonSchema)]
+#[schemars(rename = "QueueLimits")]
+#[allow(dead_code)] // Only its schema is used.
+struct LimitsShape {
+    /// How many may begin in a time, such as `10/s`.
+    rate: Option<String>,
+    /// How many of them may come at once.
+    burst: Option<u32>,
+    /// How many may run at a time.
+    concurrency: Option<u32>,
+}
+
+/// A queue, how much is in it, and its limits.
+#[derive(Debug, Serialize)]
+struct QueueTold {
+    #[serde(flatten)]
+    report: QueueReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<Limits>,
+}
+
+#[derive(Debug, Serialize)]
+struct Limits {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<Rate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    burst: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency: Option<u32>,
+}
+
+impl QueueTold {
+    fn new(engine: &Engine, report: QueueReport) -> QueueTold {
+        let Protection { rate, burst, concurrency, .. } =
+            engine.protection_of(&format!("queue:{}", report.name));
+        let limited = rate.is_some() || concurrency.is_some();
+        QueueTold { report, limits: limited.then_some(Limits { rate, burst, concurrency }) }
+    }
 }
 
 /// Why something is done.
@@ -91,9 +135,12 @@ struct Stands {
 async fn queues(
     State(server): State<Server>,
     caller: Caller,
-) -> Result<Json<shape::Page<QueueReport>>, Problem> {
-    let mut items = server.engine().queue_reports().await?;
-    items.retain(|queue| caller.reaches(&queue.name));
+) -> Result<Json<shape::Page<QueueTold>>, Problem> {
+    let engine = server.engine();
+    let mut reports = engine.queue_reports().await?;
+    reports.retain(|queue| caller.reaches(&queue.name));
+    engine.refresh_limits().await?;
+    let items = reports.into_iter().map(|report| QueueTold::new(engine, report)).collect();
     Ok(Json(shape::Page { items, next: None }))
 }
 
@@ -101,10 +148,13 @@ async fn queue(
     State(server): State<Server>,
     caller: Caller,
     Path(queue): Path<String>,
-) -> Result<Json<QueueReport>, Problem> {
+) -> Result<Json<QueueTold>, Problem> {
     reached(&caller, &queue)?;
-    let all = server.engine().queue_reports().await?;
-    all.into_iter().find(|known| known.name == queue).map(Json).ok_or_else(|| unknown(&queue))
+    let engine = server.engine();
+    let all = engine.queue_reports().await?;
+    let report = all.into_iter().find(|known| known.name == queue).ok_or_else(|| unknown(&queue))?;
+    engine.refresh_limits().await?;
+    Ok(Json(QueueTold::new(engine, report)))
 }
 
 async fn pause(

@@ -15,11 +15,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::jobs::check_origin;
+use super::jobs::{check_origin, not_alerts};
 use crate::Server;
 use crate::act::act;
 use crate::body::{Body, MayBody};
 use crate::caller::{Caller, Scope};
+use crate::heavy::{heavy, short_enough};
 use crate::language::Language;
 use crate::path::Path;
 use crate::problem::{Code, Problem};
@@ -32,6 +33,9 @@ use crate::shape::task::{Task, TaskWhole, Trace};
 const MOST: u32 = 200;
 /// How many problems of a plan are told.
 const TOLD: usize = 10;
+
+/// The longest plan.
+const MOST_PLAN: usize = 1024 * 1024;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -149,14 +153,15 @@ async fn begin(
     caller: Caller,
     Body(wish): Body<Wish>,
 ) -> Result<(StatusCode, Json<TaskWhole>), Problem> {
-    let (mut plan, _) =
-        Plan::parse(&Value::Object(wish.plan).to_string(), Format::Json, "plan").map_err(|error| {
-            Problem::in_words(Code::Invalid, |lang| {
-                let told = error.problems.iter().take(TOLD).map(|problem| problem.describe(lang));
-                told.collect::<Vec<_>>().join(" ")
-            })
-            .at("plan")
-        })?;
+    let text = Value::Object(wish.plan).to_string();
+    short_enough(&text, MOST_PLAN, "plan")?;
+    let (mut plan, _) = heavy(move || Plan::parse(&text, Format::Json, "plan")).await?.map_err(|error| {
+        Problem::in_words(Code::Invalid, |lang| {
+            let told = error.problems.iter().take(TOLD).map(|problem| problem.describe(lang));
+            told.collect::<Vec<_>>().join(" ")
+        })
+        .at("plan")
+    })?;
     if plan.name.is_empty() {
         "task".clone_into(&mut plan.name);
     }
@@ -164,6 +169,7 @@ async fn begin(
     if !caller.reaches(queue) {
         return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue).at("plan.queue"));
     }
+    not_alerts(queue, "plan.queue")?;
     refuse_commands(&plan)?;
     check_calls(&server, &plan)?;
     check_plan(&plan).map_err(|(number, error)| {

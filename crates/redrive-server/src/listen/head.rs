@@ -1,96 +1,193 @@
-//! A look at the head of a request before it is parsed (reliability 58). Whatever two programs could read in two ways is no
-//! request here: a bare line feed, a folded header, two lengths, a length beside chunks.
+//! A look at what arrives before it is parsed (reliability 58). Whatever two programs could read in two ways is no request here: a
+//! bare line feed, a folded header, two lengths, a length beside chunks.
 //!
-//! The parser behind it is lenient in some of that. What is found wanting is overwritten with NULs, which no parser takes: so the
-//! client is answered 400, and the connection ends.
+//! Every byte is followed, bodies too, so that the head behind a body is looked at however early it comes. The parser behind it is
+//! lenient in some of that. What is found wanting is overwritten with NULs, which no parser takes: so the client is answered 400,
+//! and the connection ends.
 
 /// The most bytes in a head, which is also what the parser keeps of one.
 pub(super) const MOST: usize = 64 * 1024;
+/// The most bytes in a line that says how long a chunk is, and in what follows the last chunk.
+const MOST_BESIDE_CHUNKS: usize = 8 * 1024;
 
-/// Reads a head as it arrives.
+/// Follows requests as they arrive.
 #[derive(Debug, Default)]
 pub(super) struct Head {
+    /// What has arrived of a head, of the line of a chunk, or of what follows the last chunk.
     seen: Vec<u8>,
-    over: bool,
-    too_long: bool,
+    place: Place,
+}
+
+/// Where a request is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In a head, or before one.
+    #[default]
+    Head,
+    /// In a body or a chunk that has so many bytes still to come.
+    Plain { left: u64, chunked: bool },
+    /// In the line that says how long a chunk is.
+    ChunkLine,
+    /// At the end of a line behind a chunk.
+    ChunkEnd,
+    /// Behind the last chunk.
+    Trailers,
+    /// In a head that was too long.
+    TooLong,
+    /// Behind something that was not what it must be.
+    Spoiled,
+}
+
+/// What follows a byte.
+enum Next {
+    Byte,
+    Place(Place),
+    Bad,
 }
 
 impl Head {
-    /// The next request begins.
-    pub(super) fn begin(&mut self) {
-        self.seen.clear();
-        self.over = false;
-        self.too_long = false;
+    /// Whether a part of a head has arrived, but not all of it.
+    pub(super) fn has_begun(&self) -> bool {
+        self.place == Place::Head && !self.seen.is_empty()
     }
 
-    /// Looks at what has arrived, and spoils it when it is not what it must be. Whether anything of a head has arrived.
+    /// Looks at what has arrived, and spoils it from where it is not what it must be. Whether anything of a request has arrived.
     pub(super) fn look(&mut self, arrived: &mut [u8]) -> bool {
-        if self.over {
-            return true;
-        }
-        if self.too_long {
-            arrived.fill(b'a');
-            return true;
-        }
-        let mut bad = false;
-        for &byte in &*arrived {
-            // Empty lines before a request are no part of it.
-            if self.seen.is_empty() && matches!(byte, b'\r' | b'\n') {
+        let mut any = false;
+        let mut at = 0;
+        // Where the request before ends in what has arrived: nothing before that is spoiled.
+        let mut begins = 0;
+        while at < arrived.len() {
+            if let Place::Plain { left, chunked } = self.place {
+                any = true;
+                let here = left.min((arrived.len() - at) as u64);
+                at += usize::try_from(here).unwrap_or(arrived.len() - at);
+                self.place = match (left - here, chunked) {
+                    (0, true) => Place::ChunkEnd,
+                    (0, false) => Place::Head,
+                    (left, chunked) => Place::Plain { left, chunked },
+                };
+                begins = at;
                 continue;
             }
-            let last = self.seen.last().copied();
-            if (byte == b'\n') != (last == Some(b'\r')) || byte == 0 {
-                bad = true;
-                break;
+            // Empty lines before a request are no part of it.
+            if self.place == Place::Head && self.seen.is_empty() && matches!(arrived[at], b'\r' | b'\n') {
+                at += 1;
+                begins = at;
+                continue;
             }
-            self.seen.push(byte);
-            if self.seen.ends_with(b"\r\n\r\n") {
-                self.over = true;
-                bad = is_doubtful(&self.seen);
-                break;
+            any = true;
+            match self.step(arrived[at]) {
+                Next::Byte => {}
+                Next::Place(Place::TooLong) => {
+                    self.go_to(Place::TooLong);
+                    // It never ends now, so that the parser finds it too long.
+                    arrived[begins..].fill(b'a');
+                    return true;
+                }
+                Next::Place(place) => {
+                    self.go_to(place);
+                    begins = at + 1;
+                }
+                Next::Bad => {
+                    self.go_to(Place::Spoiled);
+                    arrived[begins..].fill(0);
+                    return true;
+                }
             }
-            if self.seen.len() > MOST {
-                // It never ends now, so that the parser finds it too long.
-                self.too_long = true;
-                self.seen.clear();
-                arrived.fill(b'a');
-                return true;
-            }
+            at += 1;
         }
-        if bad {
-            self.over = true;
-            arrived.fill(0);
+        any
+    }
+
+    fn go_to(&mut self, place: Place) {
+        self.seen.clear();
+        self.place = place;
+    }
+
+    fn step(&mut self, byte: u8) -> Next {
+        let most = match self.place {
+            Place::Spoiled | Place::Plain { .. } => return Next::Bad,
+            Place::TooLong => return Next::Place(Place::TooLong),
+            Place::Head => MOST,
+            Place::ChunkLine | Place::ChunkEnd | Place::Trailers => MOST_BESIDE_CHUNKS,
+        };
+        let last = self.seen.last().copied();
+        if (byte == b'\n') != (last == Some(b'\r')) || byte == 0 {
+            return Next::Bad;
         }
-        if self.over {
-            self.seen.clear();
+        self.seen.push(byte);
+        let is_over = match self.place {
+            Place::Head => self.seen.ends_with(b"\r\n\r\n"),
+            Place::Trailers => self.seen == b"\r\n" || self.seen.ends_with(b"\r\n\r\n"),
+            _ => self.seen.ends_with(b"\r\n"),
+        };
+        if is_over {
+            return self.place_behind().map_or(Next::Bad, Next::Place);
         }
-        self.over || !self.seen.is_empty()
+        match self.place {
+            Place::Head if self.seen.len() > most => Next::Place(Place::TooLong),
+            Place::ChunkEnd if self.seen.len() >= 2 => Next::Bad,
+            _ if self.seen.len() > most => Next::Bad,
+            _ => Next::Byte,
+        }
+    }
+
+    /// Where a request goes on behind what was seen; nowhere, when that is doubtful.
+    fn place_behind(&self) -> Option<Place> {
+        match self.place {
+            Place::Head => match body_of(&self.seen)? {
+                Body::None => Some(Place::Head),
+                Body::Plain(left) => Some(Place::Plain { left, chunked: false }),
+                Body::Chunks => Some(Place::ChunkLine),
+            },
+            Place::ChunkLine => match chunk_len(self.seen.strip_suffix(b"\r\n")?)? {
+                0 => Some(Place::Trailers),
+                left => Some(Place::Plain { left, chunked: true }),
+            },
+            Place::ChunkEnd => (self.seen == b"\r\n").then_some(Place::ChunkLine),
+            Place::Trailers => Some(Place::Head),
+            Place::Plain { .. } | Place::TooLong | Place::Spoiled => None,
+        }
     }
 }
 
-/// Whether a whole head says how long its body is in more than one way, or in a way that not everybody understands.
-fn is_doubtful(head: &[u8]) -> bool {
-    let (mut lengths, mut codings) = (0, 0);
+/// How long a chunk says it is: digits, and behind a semicolon whatever is no business of ours.
+fn chunk_len(line: &[u8]) -> Option<u64> {
+    let digits = line.split(|byte| *byte == b';').next()?;
+    let few = (1..=15).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
+    u64::from_str_radix(std::str::from_utf8(digits).ok().filter(|_| few)?, 16).ok()
+}
+
+/// What follows a head.
+enum Body {
+    None,
+    Plain(u64),
+    Chunks,
+}
+
+/// What a whole head says of its body; nothing when it says so in more than one way, or in a way that not everybody understands.
+fn body_of(head: &[u8]) -> Option<Body> {
+    let mut body = None;
     for line in head.split(|byte| *byte == b'\n').skip(1) {
         if matches!(line.first(), Some(b' ' | b'\t')) {
-            return true;
+            return None;
         }
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
-        if name.eq_ignore_ascii_case(b"content-length") {
-            lengths += 1;
-            if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
-                return true;
-            }
-        }
-        if name.eq_ignore_ascii_case(b"transfer-encoding") {
-            codings += 1;
-            if !value.eq_ignore_ascii_case(b"chunked") {
-                return true;
-            }
+        let said = if name.eq_ignore_ascii_case(b"content-length") {
+            let digits = std::str::from_utf8(value).ok().filter(|_| value.iter().all(u8::is_ascii_digit))?;
+            Body::Plain(digits.parse().ok()?)
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            value.eq_ignore_ascii_case(b"chunked").then_some(Body::Chunks)?
+        } else {
+            continue;
+        };
+        if body.replace(said).is_some() {
+            return None;
         }
     }
-    lengths + codings > 1
+    Some(body.unwrap_or(Body::None))
 }
 
 #[cfg(test)]
@@ -119,6 +216,8 @@ mod tests {
             "\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
             "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\na\nb",
             "POST / HTTP/1.1\r\ntransfer-encoding: Chunked\r\n\r\n0\r\n\r\n",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\na\nb\r\n0\r\nA: b\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+            "POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\nGET / HTTP/1.1\r\n\r\nGET / HT",
         ] {
             assert!(passes(good), "{good:?}");
         }
@@ -137,8 +236,41 @@ mod tests {
             "POST / HTTP/1.1\r\nTransfer-Encoding: identity\r\n\r\n",
             "POST / HTTP/1.1\r\nContent-Length: +3\r\n\r\n",
             "POST / HTTP/1.1\r\nContent-Length: 3, 3\r\n\r\n",
+            "POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2 \r\nab\r\n",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\nab\n0\n\n",
         ] {
             assert!(!passes(bad), "{bad:?}");
+        }
+    }
+
+    /// Reliability 58: a doubtful head that comes together with a good request is spoiled, and the good one is left as it is.
+    #[test]
+    fn what_comes_too_early_is_looked_at() {
+        let bad = "POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n";
+        for good in [
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        ] {
+            let both = format!("{good}{bad}{good}");
+            let mut arrived = both.clone().into_bytes();
+            let mut head = Head::default();
+            head.look(&mut arrived);
+            assert_eq!(&arrived[..good.len()], good.as_bytes());
+            assert!(arrived[good.len()..].iter().all(|byte| *byte == 0), "{both:?}");
+            // Nor does anything that comes later pass.
+            let mut later = good.as_bytes().to_vec();
+            head.look(&mut later);
+            assert!(later.iter().all(|byte| *byte == 0));
+            let mut pieces = both.clone().into_bytes();
+            let mut head = Head::default();
+            pieces.chunks_mut(1).for_each(|byte| {
+                head.look(byte);
+            });
+            assert_ne!(pieces, both.as_bytes());
+            assert!(pieces.ends_with(&vec![0; good.len()]));
         }
     }
 }

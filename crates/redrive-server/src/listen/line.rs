@@ -171,15 +171,19 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Line<IO> {
             line.arrives_by = None;
         } else if line.arrives_by.is_none() {
             // The answer before is over.
-            line.begun = false;
-            line.head.begin();
-            line.expect_by(line.turn.over_at() + line.paces.idle_for);
+            line.begun = line.head.has_begun();
+            line.expect_by(if line.begun {
+                Instant::now() + line.paces.head_within
+            } else {
+                line.turn.over_at() + line.paces.idle_for
+            });
         }
         let before = buf.filled().len();
         match Pin::new(&mut line.io).poll_read(cx, buf) {
             Poll::Ready(Ok(())) => {
                 let arrived = &mut buf.filled_mut()[before..];
-                if !busy && !arrived.is_empty() && line.head.look(arrived) && !line.begun {
+                // Also while the request before is answered: a client need not wait with its next.
+                if line.head.look(arrived) && !busy && !line.begun {
                     line.begun = true;
                     line.expect_by(Instant::now() + line.paces.head_within);
                 }

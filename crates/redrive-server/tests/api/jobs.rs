@@ -7,7 +7,7 @@ use redrive::{Cause, Fail, fail};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::site::Site;
+use crate::site::{Site, told};
 
 async fn add(site: &Site, body: &Value) -> String {
     let (status, added) = site.post("/v1/jobs", body).await;
@@ -217,4 +217,37 @@ async fn jobs_are_listed() {
             assert_eq!(site.get(&format!("/v1/jobs?{bad}")).await.0, 400, "{bad}");
         }
     }
+}
+
+/// R-C5, safety: messages of alerts are redrive's own. Nobody makes one up through the API, as a job, a schedule, a plan or a
+/// letter, and nobody takes one away.
+#[tokio::test]
+async fn nobody_makes_up_an_alert() {
+    let site = Site::sqlite().await;
+    let message = json!({ "kind": "alert", "queue": "shop", "payload": {} });
+    let queued = json!({ "kind": "k", "queue": "redrive-alerts" });
+    let schedule = |job: &Value| json!({ "name": "s", "cron": "* * * * *", "job": job });
+    let subtasks = json!([{ "id": "a", "handler": "alert", "payload": {} }]);
+    for (path, body, field) in [
+        ("/v1/jobs", message.clone(), "kind"),
+        ("/v1/jobs", queued.clone(), "queue"),
+        ("/v1/jobs", json!({ "jobs": [{ "kind": "k" }, message] }), "jobs[1].kind"),
+        ("/v1/schedules", schedule(&json!({ "kind": "alert", "payload": {} })), "kind"),
+        (
+            "/v1/schedules",
+            schedule(&json!({ "kind": "k", "queue": "redrive-alerts", "payload": {} })),
+            "queue",
+        ),
+        ("/v1/tasks", json!({ "plan": { "name": "t", "subtasks": subtasks } }), "plan.subtasks[0].kind"),
+        ("/v1/queues/redrive-alerts/lease", json!({}), "queue"),
+    ] {
+        let (status, problem) = site.post(path, &body).await;
+        assert_eq!((status, problem["field"].as_str()), (403, Some(field)), "{path}: {problem}");
+    }
+    let line = json!({ "event_id": "EVT-20260101-000000-aaaaaa", "timestamp": "2026-01-01T00:00:00Z", "error_type": "E",
+        "error_message": "m", "kind": "alert", "queue": "shop", "original_payload": {} });
+    let request = site.ask(Method::POST, "/v1/dead-letters/import");
+    let request = request.header("content-type", "application/x-ndjson").body(format!("{line}\n"));
+    let (status, told) = told(request.send().await.unwrap()).await;
+    assert_eq!((status, &told["added"], &told["kept_aside"]), (200, &json!(0), &json!(1)), "{told}");
 }

@@ -1,5 +1,10 @@
 //! `Idempotency-Key` on writes: our own layer, by who asks.
 
+use std::time::Duration;
+
+use redrive::engine::store::{
+    Claimed, KeyClaim, KeyHold, KeyQuery, KeyRecord, KeyState, KeyedRequest, NewJob, StoredResponse,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -35,6 +40,62 @@ async fn a_key_makes_one_job() {
         assert_eq!((status, &problem["code"]), (400, &json!("idempotency-key-malformed")));
         let (_, queues) = site.get("/v1/queues").await;
         assert_eq!(queues["items"][0]["ready"], 2, "{queues}");
+    }
+}
+
+/// R-I5: the jobs of a request and that it was answered are one transaction. A holder that lost its key adds nothing, one that has
+/// it adds the jobs and the answer, and a request whose holder vanished before that is done when it comes again. On both stores.
+#[tokio::test]
+async fn a_key_is_completed_together_with_its_jobs() {
+    for site in Site::both().await {
+        let store = site.engine.store();
+        let now = site.engine.now();
+        let claim = |key: &str| KeyClaim {
+            principal: "p".to_owned(),
+            key: key.to_owned(),
+            endpoint: "POST /v1/jobs".to_owned(),
+            request_hash: "h".to_owned(),
+            hold_for: Duration::from_secs(30),
+            keep_for: Duration::from_hours(1),
+            rerun: true,
+            job: None,
+        };
+        let request = |hold: KeyHold| KeyedRequest {
+            hold,
+            keep_for: Duration::from_hours(1),
+            answer: Box::new(|added| StoredResponse {
+                status: 201,
+                headers: Vec::new(),
+                body: Some(added[0].id.to_string().into_bytes()),
+            }),
+        };
+        let jobs = || vec![NewJob::new("mail", "{}"), NewJob::new("mail", "{}")];
+        let Claimed::Taken { hold, .. } = store.claim_key(now, claim("a")).await.unwrap() else { panic!() };
+        let stranger = KeyHold { incarnation: hold.incarnation + 1_000, ..hold };
+        assert_eq!(store.enqueue_for_key(now, jobs(), request(stranger)).await.unwrap(), None);
+        let added = store.enqueue_for_key(now, jobs(), request(hold)).await.unwrap().unwrap();
+        assert_eq!(added.len(), 2);
+        assert_eq!(store.enqueue_for_key(now, jobs(), request(hold)).await.unwrap(), None, "once");
+        let (record, response) = store.key(hold.record).await.unwrap().unwrap();
+        assert_eq!(record.state, KeyState::Completed);
+        assert_eq!(response.unwrap().body, Some(added[0].id.to_string().into_bytes()));
+        assert_eq!(site.get("/v1/queues").await.1["items"][0]["ready"], 2);
+
+        // Somebody sent this, and its server was killed before anything was written: it is done when it comes again.
+        let body = json!({ "kind": "mail", "payload": 1 });
+        let (_, _, first) = enqueue(&site, "killed", &body).await;
+        let query = KeyQuery { key: Some("killed".to_owned()), limit: 1, ..KeyQuery::default() };
+        let record = store.keys(query).await.unwrap().remove(0);
+        store.reset_key(now, record.id, KeyState::Completed, None).await.unwrap().unwrap();
+        let KeyRecord { principal, endpoint, request_hash, .. } = record;
+        let hold_for = Duration::from_millis(1);
+        let lost = KeyClaim { principal, endpoint, request_hash, hold_for, ..claim("killed") };
+        assert!(matches!(store.claim_key(now, lost).await.unwrap(), Claimed::Taken { .. }));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let (status, replayed, again) = enqueue(&site, "killed", &body).await;
+        assert_eq!((status, replayed), (201, false), "{again}");
+        assert_ne!(again["id"], first["id"]);
+        assert_eq!(enqueue(&site, "killed", &body).await, (201, true, again));
     }
 }
 

@@ -30,6 +30,13 @@ async fn a_target_is_limited_seen_and_reset() {
             (&parked["items"][0]["data"]["why"], &parked["items"][0]["data"]["rate"]),
             (&json!("rate"), &json!("1/h"))
         );
+        let id = parked["items"][0]["job_id"].as_str().unwrap();
+        let (_, job) = site.get(&format!("/v1/jobs/{id}")).await;
+        assert_eq!(job["parked"]["target"], "queue:mail", "{job}");
+        assert_eq!(job["parked"]["until"], job["next_run_at"], "{job}");
+        assert!(job["parked"]["why"].as_str().is_some_and(|why| why.contains("1/h")), "{job}");
+        let (_, queues) = site.get("/v1/queues").await;
+        assert_eq!(queues["items"][0]["limits"], json!({ "rate": "1/h" }), "{queues}");
         let metrics = site.ask(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
         assert!(metrics.contains("redrive_target_parked_total{target=\"queue:mail\"} 2"), "{metrics}");
         assert!(

@@ -94,3 +94,15 @@ async fn a_period_is_replayed() {
         assert_eq!(status, 400, "{bad}: {problem}");
     }
 }
+
+/// Issue 8, limits: a configuration that would keep a core busy for long is refused, and of many problems the first are told.
+#[tokio::test]
+async fn a_long_configuration_is_refused() {
+    let site = Site::sqlite().await;
+    let (status, problem) =
+        site.post("/v1/policies/check", &json!({ "text": "a = 1\n".repeat(50_000) })).await;
+    assert_eq!((status, &problem["field"]), (413, &json!("text")), "{problem}");
+    let text: String = (0..5_000).map(|n| format!("nonsense{n} = {n}\n")).collect();
+    let checked = site.post_ok("/v1/policies/check", &json!({ "text": text })).await;
+    assert_eq!(checked["problems"].as_array().unwrap().len(), 100);
+}

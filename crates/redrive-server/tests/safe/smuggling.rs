@@ -60,6 +60,38 @@ async fn what_could_be_read_in_two_ways_is_refused() {
     assert_eq!(world.engine.store().status(world.engine.now()).await.unwrap().lanes.len(), 0);
 }
 
+/// Reliability 58: a doubtful request is refused just the same when it comes together with a good one, or while that is answered.
+#[tokio::test]
+async fn what_follows_a_good_request_is_looked_at() {
+    let world = World::new().await;
+    let job = r#"{"kind":"smuggled","queue":"q","payload":{}}"#;
+    let chunks = format!("{:x}\r\n{job}\r\n0\r\n\r\n", job.len());
+    let post = "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+    let both =
+        format!("{post}Content-Length: {}\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}", chunks.len());
+    let bare = format!("{post}Content-Length: {}\r\n\r\n{job}", job.len()).replace("\r\n", "\n");
+    let wrong = "POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+    for first in [
+        "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(),
+        format!("{wrong}Content-Length: 2\r\n\r\n{{}}"),
+        format!("{wrong}Transfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n"),
+    ] {
+        for second in [&both, &bare] {
+            let answer = world.raw(format!("{first}{second}").as_bytes(), LONG).await;
+            assert!(answer.closed, "{first:?}: {}", answer.text);
+            assert!(!answer.text.contains(" 201 "), "{first:?}: {}", answer.text);
+            assert!(answer.text.contains(" 400 "), "{first:?}: {}", answer.text);
+        }
+        // Two good ones are both answered.
+        let good =
+            format!("{post}Content-Length: {}\r\n\r\n{}", job.len(), job.replace("smuggled", "straight"));
+        let answer = world.raw(format!("{first}{good}").as_bytes(), Duration::from_secs(1)).await;
+        assert!(answer.text.contains(" 201 "), "{first:?}: {}", answer.text);
+    }
+    let kinds = world.events("job_enqueued").await;
+    assert!(kinds.iter().all(|event| event.source == "straight"), "{kinds:?}");
+}
+
 /// Reliability 58: chunks that are none end the request and its connection.
 #[tokio::test]
 async fn bad_chunks_are_refused() {

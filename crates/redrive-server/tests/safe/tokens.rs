@@ -117,6 +117,58 @@ async fn a_token_ends_by_itself() {
     .await;
 }
 
+/// Design.md §6: a token of some queues neither sees, makes nor removes push endpoints, which could carry any queue away.
+#[tokio::test]
+async fn a_token_of_some_queues_has_no_push_endpoints() {
+    let world = World::new().await;
+    let (_, wide) = world.token(&[Scope::Admin], &[]).await;
+    let (_, narrow) = world.token(&[Scope::Admin], &["mail"]).await;
+    until("the tokens are known", async || {
+        world.client.get(world.url("/v1/push")).bearer_auth(&wide).send().await.unwrap().status() == 200
+    })
+    .await;
+    let body = json!({ "queue": "mail", "url": "https://93.184.215.14/hook" });
+    let place = world.url("/v1/push/hook");
+    for (token, expected) in [(&narrow, [403; 4]), (&wide, [200, 200, 200, 204])] {
+        let mut told = Vec::new();
+        for request in [
+            world.client.put(&place).json(&body),
+            world.client.get(world.url("/v1/push")),
+            world.client.get(&place),
+            world.client.delete(&place),
+        ] {
+            told.push(request.bearer_auth(token).send().await.unwrap().status().as_u16());
+        }
+        assert_eq!(told, expected);
+    }
+}
+
+/// Design.md §6: a stream of events ends with the token that it was asked for with.
+#[tokio::test]
+async fn a_stream_ends_with_its_token() {
+    let world = World::new().await;
+    let (id, reader) = world.token(&[Scope::Read], &[]).await;
+    let (_, producer) = world.token(&[Scope::Produce], &[]).await;
+    until("the tokens are known", async || world.enqueue(Some(&producer)).await.0 == 201).await;
+    let request = world.client.get(world.url("/v1/events")).header("accept", "text/event-stream");
+    let mut stream = request.bearer_auth(&reader).send().await.unwrap();
+    assert_eq!(stream.status(), 200);
+    world.enqueue(Some(&producer)).await;
+    let mut heard = String::new();
+    while !heard.contains("job_enqueued") {
+        heard.push_str(std::str::from_utf8(&stream.chunk().await.unwrap().unwrap()).unwrap());
+    }
+    world.engine.revoke_token(&id, "cli:test", None).await.unwrap();
+    // What is known of tokens may be half a second old.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    world.enqueue(Some(&producer)).await;
+    let mut after = String::new();
+    while let Some(piece) = stream.chunk().await.unwrap() {
+        after.push_str(std::str::from_utf8(&piece).unwrap());
+    }
+    assert!(!after.contains("job_enqueued"), "{after}");
+}
+
 /// Reliability 66 (soft): how long a wrong token takes to be refused does not tell how much of it is right.
 #[tokio::test]
 async fn the_time_of_a_refusal_tells_nothing() {

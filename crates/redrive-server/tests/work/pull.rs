@@ -227,3 +227,22 @@ async fn what_asks_for_too_much_is_refused() {
     let (status, _) = site.post("/v1/leases/settle", &json!({ "items": many })).await;
     assert_eq!(status, 400);
 }
+
+/// R-D3: what is wrong with one item is said in our words and with its place, in either language.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bad_item_is_told_in_words() {
+    let site = Site::new(Kind::Sqlite).await;
+    for (path, item, field, says) in [
+        ("settle", json!({ "lease": "x", "outcome": "gone" }), "outcome", "succeeded"),
+        ("settle", json!({ "lease": "x", "outcome": "failed", "odd": 1 }), "odd", "odd"),
+        ("settle", json!({ "lease": "x", "outcome": "failed" }), "lease", "リース"),
+        ("extend", json!({ "lease": 7 }), "lease", "文字列"),
+    ] {
+        let url = site.url(&format!("/v1/leases/{path}"));
+        let request = site.client.post(url).header("accept-language", "ja").json(&json!({ "items": [item] }));
+        let answer: Value = request.send().await.unwrap().json().await.unwrap();
+        assert_eq!(is(&answer, "/items/0/status"), "refused", "{answer}");
+        assert_eq!(is(&answer, "/items/0/problem/field"), field, "{answer}");
+        assert!(is(&answer, "/items/0/problem/detail").contains(says), "{answer}");
+    }
+}

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 
 use super::Postgres;
+use super::complete_in::EnqueueForKey;
 use super::desk::Handle;
 use super::fault::Fault;
 use super::job::exactly;
@@ -27,9 +28,10 @@ use crate::Answer;
 use crate::error::{StoreError, Trouble};
 use crate::idempotency::record::{self, Cells, Stored};
 use crate::idempotency::{
-    Claimed, Finish, Idempotency, KeyClaim, KeyCounts, KeyHold, KeyQuery, KeyRecord, KeyState, KeysSwept,
-    StoredResponse,
+    Claimed, Finish, Idempotency, KeyClaim, KeyCounts, KeyHold, KeyQuery, KeyRecord, KeyState, KeyedRequest,
+    KeysSwept, StoredResponse,
 };
+use crate::job::{Enqueued, NewJob, validate};
 use crate::seal::Seals;
 use crate::time::Timestamp;
 use crate::told::{self, KeyOf};
@@ -147,6 +149,18 @@ impl Idempotency for Postgres {
         Box::pin(async move {
             record::validate_response(&response)?;
             self.tell(now, hold, Wish::Complete { response, keep_for }).await
+        })
+    }
+
+    fn enqueue_for_key(
+        &self,
+        now: Timestamp,
+        jobs: Vec<NewJob>,
+        request: KeyedRequest,
+    ) -> Answer<'_, Option<Vec<Enqueued>>> {
+        Box::pin(async move {
+            validate(&jobs)?;
+            self.write(EnqueueForKey { now, jobs, request }).await
         })
     }
 

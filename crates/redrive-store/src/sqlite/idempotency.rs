@@ -13,15 +13,16 @@ use super::batch::{Batch, Memory};
 use super::claim::ClaimAnswer;
 use super::statements::Statements;
 use super::wheres::Wheres;
-use super::{Sqlite, sql};
+use super::{Sqlite, job, sql};
 use crate::Answer;
 use crate::error::{StoreError, Trouble};
 use crate::id::JobId;
 use crate::idempotency::record::{self, Cells, Found, Stored};
 use crate::idempotency::{
-    Claimed, Finish, Idempotency, KeyClaim, KeyCounts, KeyHold, KeyQuery, KeyRecord, KeyState, KeysSwept,
-    Meeting, Standing, StoredResponse,
+    Claimed, Finish, Idempotency, KeyClaim, KeyCounts, KeyHold, KeyQuery, KeyRecord, KeyState, KeyedRequest,
+    KeysSwept, Meeting, Standing, StoredResponse,
 };
+use crate::job::{Enqueued, NewJob, validate};
 use crate::seal::Cell;
 use crate::time::Timestamp;
 use crate::told::{self, KeyOf};
@@ -67,6 +68,30 @@ impl Idempotency for Sqlite {
             self.write(move |batch| {
                 let completed = complete(batch, now, hold, &response, keep_for)?;
                 if completed { Ok(Finish::Done) } else { still_ours(batch, hold) }
+            })
+            .await
+        })
+    }
+
+    fn enqueue_for_key(
+        &self,
+        now: Timestamp,
+        jobs: Vec<NewJob>,
+        request: KeyedRequest,
+    ) -> Answer<'_, Option<Vec<Enqueued>>> {
+        Box::pin(async move {
+            validate(&jobs)?;
+            let KeyedRequest { hold, keep_for, answer } = request;
+            self.add(move |batch| {
+                let ours = held(batch, hold)?;
+                if ours.is_none_or(|ours| ours.state == KeyState::Completed) {
+                    return Ok(None);
+                }
+                let added = job::enqueue(batch, now, &jobs)?;
+                let response = answer(&added);
+                record::validate_response(&response)?;
+                complete(batch, now, hold, &response, keep_for)?;
+                Ok(Some(added))
             })
             .await
         })

@@ -18,6 +18,8 @@ use tokio::sync::mpsc;
 use super::Told;
 use super::reach::Reach;
 use crate::Server;
+use crate::caller::Caller;
+use crate::front::is_still_in;
 use crate::problem::{Code, Problem};
 
 /// How often a client hears that the stream lives.
@@ -34,6 +36,7 @@ const BACK_AFTER: &str = "retry: 1000\n\n";
 /// Answers with the stream behind this place, or from now on.
 pub(super) async fn follow(
     server: &Server,
+    caller: Caller,
     reach: Reach,
     filter: EventFilter,
     also: Option<Filter<EventField>>,
@@ -48,7 +51,7 @@ pub(super) async fn follow(
         None => store.wait_for_events(EventSeq::default(), Duration::ZERO).await?,
     };
     let (pieces, waiting) = mpsc::channel(WAITING);
-    let follower = Follower { server: server.clone(), reach, filter, also, seen, pieces };
+    let follower = Follower { server: server.clone(), caller, reach, filter, also, seen, pieces };
     tokio::spawn(follower.run());
     let headers = [
         (CONTENT_TYPE, "text/event-stream"),
@@ -60,6 +63,7 @@ pub(super) async fn follow(
 
 struct Follower {
     server: Server,
+    caller: Caller,
     reach: Reach,
     filter: EventFilter,
     also: Option<Filter<EventField>>,
@@ -67,7 +71,7 @@ struct Follower {
     pieces: mpsc::Sender<Bytes>,
 }
 
-/// The stream is over: the client went away, is too slow, or the server ends.
+/// The stream is over: the client went away, is too slow or may hear no more, or the server ends.
 struct Over;
 
 impl Follower {
@@ -89,6 +93,7 @@ impl Follower {
                 tracing::warn!(%error, "a stream of events ends: the store cannot be asked");
                 Over
             })?;
+            self.is_still_in().await?;
             if last <= self.seen {
                 self.send(":\n\n".to_owned()).await?;
                 continue;
@@ -105,6 +110,7 @@ impl Follower {
         };
         let engine = self.server.engine().clone();
         while self.seen < last {
+            self.is_still_in().await?;
             let next = EventFilter {
                 order: Order::OldestFirst,
                 after: Some(self.seen),
@@ -129,6 +135,21 @@ impl Follower {
             self.seen = if full { events.last().map_or(last, |event| event.seq) } else { last };
         }
         Ok(())
+    }
+
+    /// A stream may last longer than the token that it was asked for with: it ends with it.
+    async fn is_still_in(&self) -> Result<(), Over> {
+        match is_still_in(&self.server, &self.caller).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Over),
+            Err(problem) => {
+                tracing::warn!(
+                    code = problem.code.name(),
+                    "a stream of events ends: nobody knows who reads it"
+                );
+                Err(Over)
+            }
+        }
     }
 
     async fn send(&self, piece: String) -> Result<(), Over> {

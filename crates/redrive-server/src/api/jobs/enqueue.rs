@@ -4,14 +4,15 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use redrive::engine::Engine;
-use redrive_idempotency::Key;
 use redrive_idempotency::rules::KeyForm;
+use redrive_idempotency::{CompleteError, Idem, Key};
 use redrive_store::{Enqueued, NewJob, Origin, Timestamp};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Deserializer;
@@ -194,6 +195,7 @@ pub(super) async fn enqueue(
     State(server): State<Server>,
     caller: Caller,
     headers: HeaderMap,
+    idem: Option<Idem>,
     Body(body): Body<JobFields>,
 ) -> Result<Response, Problem> {
     let engine = server.engine();
@@ -211,13 +213,10 @@ pub(super) async fn enqueue(
                 let job = fields.job(now).and_then(|job| allowed(&server, &caller, job));
                 jobs.push(job.map_err(|problem| in_batch(problem, place))?);
             }
-            let added = add(engine, now, jobs).await.map_err(|(place, problem)| match place {
+            add(engine, now, jobs, idem.as_ref(), told_many).await.map_err(|(place, problem)| match place {
                 Some(place) => in_batch(problem, place),
                 None => problem,
-            })?;
-            let all_there = added.iter().all(|added| added.existing);
-            let items: Vec<Added> = added.into_iter().map(Added::from).collect();
-            written(if all_there { StatusCode::OK } else { StatusCode::CREATED }, &AddedMany { items })
+            })
         }
         None => {
             let mut job = allowed(&server, &caller, body.job(now)?)?;
@@ -227,14 +226,7 @@ pub(super) async fn enqueue(
                 // The key travels: request, job, retries, outbound call (R-I8).
                 job.idempotency_key = Some(key.to_string());
             }
-            let added = add(engine, now, vec![job]).await.map_err(|(_, problem)| problem)?;
-            let added = *added.first().ok_or(Problem::of(Code::Internal))?;
-            let status = if added.existing { StatusCode::OK } else { StatusCode::CREATED };
-            let mut response = written(status, &Added::from(added))?;
-            if let Ok(place) = HeaderValue::from_str(&format!("/v1/jobs/{}", added.id)) {
-                response.headers_mut().insert(LOCATION, place);
-            }
-            Ok(response)
+            add(engine, now, vec![job], idem.as_ref(), told_one).await.map_err(|(_, problem)| problem)
         }
     }
 }
@@ -248,16 +240,58 @@ pub(in crate::api) fn allowed(server: &Server, caller: &Caller, job: NewJob) -> 
     Ok(job)
 }
 
+/// Adds jobs and makes the answer of what was added. With a key, both and that it was answered are one transaction: whenever the
+/// server dies, the request was done and is answered again, or was not done.
 async fn add(
     engine: &Engine,
     now: Timestamp,
     jobs: Vec<NewJob>,
-) -> Result<Vec<Enqueued>, (Option<usize>, Problem)> {
+    idem: Option<&Idem>,
+    told: fn(&[Enqueued]) -> http::Response<Bytes>,
+) -> Result<Response, (Option<usize>, Problem)> {
     engine.check_jobs(&jobs).map_err(|(place, error)| (Some(place), error.into()))?;
-    engine.store().enqueue(now, jobs).await.map_err(|error| (None, error.into()))
+    let answer = match idem {
+        None => {
+            let added = engine.store().enqueue(now, jobs).await.map_err(|error| (None, error.into()))?;
+            told(&added)
+        }
+        Some(idem) => idem.enqueue(now, jobs, told).await.map_err(|error| (None, not_completed(error)))?,
+    };
+    Ok(answer.map(axum::body::Body::from))
 }
 
-fn written(status: StatusCode, told: &impl Serialize) -> Result<Response, Problem> {
-    let body = serde_json::to_vec(told).map_err(|_| Problem::of(Code::Internal))?;
-    Ok((status, [JSON], body).into_response())
+fn not_completed(error: CompleteError) -> Problem {
+    match error {
+        CompleteError::Store(error) => error.into(),
+        // Whoever has the key now does it, or has done it: nothing was done here.
+        CompleteError::Lost => Problem::of(Code::Conflict),
+        error => {
+            tracing::error!(%error, "a request cannot be completed together with its jobs");
+            Problem::of(Code::Internal)
+        }
+    }
+}
+
+fn told_one(added: &[Enqueued]) -> http::Response<Bytes> {
+    let Some(added) = added.first().copied() else { return written(true, &AddedMany { items: Vec::new() }) };
+    let mut response = written(added.existing, &Added::from(added));
+    if let Ok(place) = HeaderValue::from_str(&format!("/v1/jobs/{}", added.id)) {
+        response.headers_mut().insert(LOCATION, place);
+    }
+    response
+}
+
+fn told_many(added: &[Enqueued]) -> http::Response<Bytes> {
+    let all_there = added.iter().all(|added| added.existing);
+    written(all_there, &AddedMany { items: added.iter().copied().map(Added::from).collect() })
+}
+
+fn written(all_there: bool, told: &impl Serialize) -> http::Response<Bytes> {
+    // Ids and flags can always be written as JSON.
+    let body = serde_json::to_vec(told).unwrap_or_default();
+    let mut response = http::Response::new(Bytes::from(body));
+    *response.status_mut() = if all_there { StatusCode::OK } else { StatusCode::CREATED };
+    let (name, value) = JSON;
+    response.headers_mut().insert(name, value);
+    response
 }

@@ -28,6 +28,7 @@ pub(crate) struct LookQuery {
 pub(super) async fn job(
     State(server): State<Server>,
     caller: Caller,
+    Language(lang): Language,
     Path(id): Path<JobId>,
     Query(query): Query<LookQuery>,
 ) -> Result<Json<Job>, Problem> {
@@ -37,7 +38,7 @@ pub(super) async fn job(
     }
     let engine = server.engine();
     let (record, last) = engine.job_and_last(id).await?.ok_or_else(|| unknown(id))?;
-    let job = Job::new(record, last.as_ref(), engine.now(), query.with_payload);
+    let job = Job::new(record, last.as_ref(), engine.now(), lang, query.with_payload);
     reached(&caller, id, job.queue())?;
     Ok(Json(job))
 }

@@ -1,6 +1,6 @@
 //! What a job from outside may be: the kinds that redrive runs itself have a shape, and a guard.
 
-use redrive::engine::{NotListed, may_run};
+use redrive::engine::{ALERT_KIND, ALERT_QUEUE, NotListed, may_run};
 use redrive::{BadCall, CommandSpec, HttpSpec};
 use redrive_store::NewJob;
 
@@ -9,7 +9,9 @@ use crate::problem::{Code, Problem};
 
 /// Whether a job that comes through the API may be added: its payload must be one that its kind can run.
 pub(in crate::api) fn check_origin(server: &Server, job: &NewJob) -> Result<(), Problem> {
+    not_alerts(job.queue(), "queue")?;
     match &*job.kind {
+        ALERT_KIND => Err(Problem::new(Code::Forbidden, "jobs.alerts").at("kind")),
         "exec" => {
             let spec = CommandSpec::from_payload(&job.payload);
             let spec = spec.map_err(|_| Problem::new(Code::Invalid, "call.command").at("payload"))?;
@@ -18,6 +20,12 @@ pub(in crate::api) fn check_origin(server: &Server, job: &NewJob) -> Result<(), 
         "http" => HttpSpec::from_payload(&job.payload).map(drop).map_err(|bad| no_call(&bad)),
         _ => Ok(()),
     }
+}
+
+/// Whether a queue may be filled or emptied from outside: messages of alerts are redrive's own, and nobody makes them up or takes
+/// them away.
+pub(in crate::api) fn not_alerts(queue: &str, field: &'static str) -> Result<(), Problem> {
+    if queue == ALERT_QUEUE { Err(Problem::new(Code::Forbidden, "jobs.alerts").at(field)) } else { Ok(()) }
 }
 
 fn no_call(bad: &BadCall) -> Problem {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use redrive::engine::job_state;
-use redrive_policy::{Cause, EscalationLevel, round_to_millis};
+use redrive::engine::{ParkedJob, job_state};
+use redrive_policy::{Cause, EscalationLevel, Lang, round_to_millis};
 use redrive_store::{Enqueued, Event, JobRecord, JobState, LetterReason, Origin, Timestamp};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -83,6 +83,9 @@ pub(crate) struct Job {
     /// When it is tried, while it waits.
     #[schemars(with = "Option<shape::Time>")]
     next_run_at: Option<Timestamp>,
+    /// What it waits for, while its target cannot bear it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parked: Option<Parked>,
     /// Who has it, while somebody has.
     lease: Option<Lease>,
     /// Why it was set aside, if it was.
@@ -94,6 +97,28 @@ pub(crate) struct Job {
     /// The same where it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload_base64: Option<String>,
+}
+
+/// Why a job is not tried though nothing is wrong with it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Parked")]
+struct Parked {
+    /// When it is looked at again.
+    #[schemars(with = "shape::Time")]
+    until: Timestamp,
+    /// The target that cannot bear it now.
+    target: String,
+    /// Why, in a sentence.
+    why: String,
+}
+
+impl Parked {
+    fn of(last: &Event, lang: Lang) -> Option<Parked> {
+        let ParkedJob { target, until, why } = Some(last)
+            .filter(|last| last.event_type == "job_parked")
+            .and_then(|last| ParkedJob::of(&last.data))?;
+        Some(Parked { until, why: why.words(&target, lang), target })
+    }
 }
 
 /// A lease on a job.
@@ -127,13 +152,22 @@ struct Letter {
 
 impl Job {
     /// `last` is the latest event of its story.
-    pub(super) fn new(record: JobRecord, last: Option<&Event>, now: Timestamp, with_payload: bool) -> Job {
+    pub(super) fn new(
+        record: JobRecord,
+        last: Option<&Event>,
+        now: Timestamp,
+        lang: Lang,
+        with_payload: bool,
+    ) -> Job {
         let state = job_state(&record, last, now);
         let word = |name: &str| last.and_then(|last| last.data.get(name)?.as_str()).map(str::to_owned);
-        let (mut next_run_at, mut lease, mut letter) = (None, None, None);
+        let (mut next_run_at, mut parked, mut lease, mut letter) = (None, None, None, None);
         let mut dead_payload = None;
         match record.state {
-            JobState::Ready { run_at, .. } => next_run_at = Some(run_at),
+            JobState::Ready { run_at, .. } => {
+                next_run_at = Some(run_at);
+                parked = last.filter(|_| run_at > now).and_then(|last| Parked::of(last, lang));
+            }
             JobState::Leased { worker, expires_at, begun_at, cancel_requested } => {
                 lease = Some(Lease { worker: worker.to_string(), expires_at, begun_at, cancel_requested });
             }
@@ -173,6 +207,7 @@ impl Job {
             retries: record.retries,
             crashes: record.crashes,
             next_run_at,
+            parked,
             lease,
             letter,
             payload: None,

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use redrive::Evidence;
-use redrive::engine::{Decided, Remote, RemoteEnd, RemoteOutcome, RemoteSettled};
-use redrive_policy::{Cause, Verdict, round_to_millis};
+use redrive::engine::{Decided, HeldLease, Remote, RemoteEnd, RemoteOutcome, RemoteSettled};
+use redrive_policy::{Cause, Lang, Verdict, round_to_millis};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::held;
 use super::shapes::{
-    DecisionBody, ErrorBody, ItemProblem, OutcomeName, SettleItem, SettledItem, SettledItems,
+    DecisionBody, ErrorBody, ItemProblem, OutcomeName, SettleItem, SettledItem, SettledItems, read,
 };
 use crate::caller::Caller;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 
 /// The longest wait that a worker may ask for.
 const LONGEST_DELAY: Duration = Duration::from_hours(24 * 366);
@@ -22,11 +22,12 @@ pub(super) async fn settle(
     remote: &Remote,
     caller: &Caller,
     items: &[Box<RawValue>],
+    lang: Lang,
 ) -> Result<SettledItems, Problem> {
     let mut ends = Vec::with_capacity(items.len());
     let mut refused = Vec::with_capacity(items.len());
     for item in items {
-        match end(remote, caller, item) {
+        match end(remote, caller, item, lang) {
             Ok(end) => {
                 ends.push(end);
                 refused.push(None);
@@ -43,17 +44,22 @@ pub(super) async fn settle(
     Ok(SettledItems { items: answered.collect() })
 }
 
-fn end(remote: &Remote, caller: &Caller, item: &RawValue) -> Result<RemoteEnd, ItemProblem> {
-    let SettleItem { lease, outcome, error, delay_ms, output, latency_ms, reason } =
-        serde_json::from_str(item.get()).map_err(ItemProblem::invalid)?;
-    let held = held(remote.read(&lease), caller)?;
+fn end(remote: &Remote, caller: &Caller, item: &RawValue, lang: Lang) -> Result<RemoteEnd, ItemProblem> {
+    let told = |problem: Problem| ItemProblem::told(&problem, lang);
+    let item: SettleItem = read(item).map_err(told)?;
+    let held = held(remote.read(&item.lease), caller, lang)?;
+    ended(held, item).map_err(told)
+}
+
+fn ended(held: HeldLease, item: SettleItem) -> Result<RemoteEnd, Problem> {
+    let SettleItem { error, delay_ms, output, latency_ms, reason, .. } = item;
     let said = |otherwise: &str| reason.clone().unwrap_or_else(|| otherwise.to_owned());
-    let outcome = match outcome {
+    let outcome = match item.outcome {
         OutcomeName::Succeeded => RemoteOutcome::Succeeded,
         OutcomeName::Failed => failed(error.unwrap_or_default(), reason)?,
         OutcomeName::Snoozed => {
-            let delay = delay_ms.ok_or_else(|| ItemProblem::invalid("snoozed needs delay_ms"))?;
-            RemoteOutcome::Snoozed(within(delay)?)
+            let delay = delay_ms.ok_or_else(|| Problem::new(Code::Invalid, "leases.delay").at("delay_ms"))?;
+            RemoteOutcome::Snoozed(within(delay, "delay_ms")?)
         }
         OutcomeName::Cancelled => RemoteOutcome::Cancelled(said("its worker cancelled it")),
         OutcomeName::Dead => {
@@ -69,11 +75,13 @@ fn end(remote: &Remote, caller: &Caller, item: &RawValue) -> Result<RemoteEnd, I
     Ok(RemoteEnd { held, outcome, latency: latency_ms.map(Duration::from_millis), output })
 }
 
-fn failed(error: ErrorBody, reason: Option<String>) -> Result<RemoteOutcome, ItemProblem> {
+fn failed(error: ErrorBody, reason: Option<String>) -> Result<RemoteOutcome, Problem> {
     let cause: Option<Cause> = match error.cause.as_deref() {
         None => None,
         Some(name) => {
-            Some(name.parse().map_err(|_| ItemProblem::invalid(format!("there is no cause {name:?}")))?)
+            let unknown =
+                |_| Problem::new(Code::Invalid, "leases.cause").with("name", name).at("error.cause");
+            Some(name.parse().map_err(unknown)?)
         }
     };
     let verdict = match error.retryable {
@@ -86,7 +94,7 @@ fn failed(error: ErrorBody, reason: Option<String>) -> Result<RemoteOutcome, Ite
         http_status: error.http_status,
         exit_code: error.exit_code,
         code: error.code.filter(|code| !code.is_empty()).map(|code| bounded(code, 256)),
-        retry_after: error.retry_after_ms.map(within).transpose()?,
+        retry_after: error.retry_after_ms.map(|ms| within(ms, "error.retry_after_ms")).transpose()?,
         error_type: bounded(error.error_type.unwrap_or_else(|| "Error".to_owned()), 256),
         message: bounded(error.message.or(reason).unwrap_or_default(), 16 * 1024),
         ..Evidence::default()
@@ -100,10 +108,10 @@ fn bounded(mut text: String, bytes: usize) -> String {
     text
 }
 
-fn within(delay_ms: u64) -> Result<Duration, ItemProblem> {
+fn within(delay_ms: u64, field: &'static str) -> Result<Duration, Problem> {
     let delay = Duration::from_millis(delay_ms);
     if delay > LONGEST_DELAY {
-        return Err(ItemProblem::invalid("nothing is put off for longer than a year"));
+        return Err(Problem::new(Code::Invalid, "leases.too_far").at(field));
     }
     Ok(delay)
 }

@@ -5,10 +5,15 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use redrive_policy::Lang;
 use redrive_store::Timestamp;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use crate::body;
+use crate::problem::{Code, Problem};
 
 /// How long a lease may last before it must be extended.
 pub(super) const LEASE_FOR: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_hours(12);
@@ -240,23 +245,27 @@ pub(crate) struct ItemProblem {
     pub(super) code: &'static str,
     /// What to do about it.
     pub(super) detail: String,
+    /// The field that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) field: Option<String>,
 }
 
 impl ItemProblem {
-    pub(super) fn invalid(detail: impl std::fmt::Display) -> ItemProblem {
-        ItemProblem { code: "invalid", detail: detail.to_string() }
+    pub(super) fn told(problem: &Problem, lang: Lang) -> ItemProblem {
+        let told = problem.told(lang);
+        ItemProblem { code: problem.code.name(), detail: told.detail, field: told.field }
     }
 
-    pub(super) fn no_lease() -> ItemProblem {
-        ItemProblem { code: "lease-unknown", detail: "this is no lease of this store".to_owned() }
+    pub(super) fn no_lease(lang: Lang) -> ItemProblem {
+        let told = ItemProblem::told(&Problem::new(Code::Conflict, "leases.unknown").at("lease"), lang);
+        ItemProblem { code: "lease-unknown", ..told }
     }
+}
 
-    pub(super) fn forbidden() -> ItemProblem {
-        ItemProblem {
-            code: "forbidden",
-            detail: "this token does not reach the queue of the lease".to_owned(),
-        }
-    }
+/// One item of many, or what is wrong with it.
+pub(super) fn read<T: DeserializeOwned>(item: &RawValue) -> Result<T, Problem> {
+    // How deep the body nests was looked at with the whole of it.
+    serde_json::from_str(item.get()).or_else(|_| body::parse(item.get().as_bytes(), usize::MAX))
 }
 
 /// Leases to be kept.

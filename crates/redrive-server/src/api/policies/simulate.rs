@@ -17,6 +17,7 @@ use super::{ConfigFormat, written};
 use crate::Server;
 use crate::body::Body;
 use crate::caller::{Caller, Scope};
+use crate::heavy::heavy;
 use crate::problem::{Code, Problem};
 use crate::route::Route;
 use crate::shape::name;
@@ -114,7 +115,7 @@ async fn simulate(
         cause: wish.cause,
         limit: usize::try_from(limit).unwrap_or(usize::MAX),
         seed: wish.seed.unwrap_or(1),
-        candidates: candidates(&server, &wish)?,
+        candidates: candidates(&server, &wish, parsed(&wish).await?)?,
     };
     let Ok(_turn) = TURN.try_acquire() else { return Err(Problem::of(Code::TooMany)) };
     let simulation = tokio::time::timeout(WITHIN, server.engine().simulate(&wanted)).await;
@@ -130,24 +131,28 @@ fn moment(written: Option<&str>, now: Timestamp, field: &str) -> Result<Option<T
     at.map(Some).ok_or_else(|| Problem::new(Code::Invalid, "policies.moment").at(field))
 }
 
-fn candidates(server: &Server, wish: &Wish) -> Result<Vec<Candidate>, Problem> {
+/// The configuration that it brings, if it brings one.
+async fn parsed(wish: &Wish) -> Result<Option<Config>, Problem> {
+    if wish.text.is_none() && wish.config.is_none() {
+        return Ok(None);
+    }
+    let (text, format) = written(wish.text.as_deref(), wish.format, wish.config.clone())?;
+    let parsed = heavy(move || Config::parse(&text, format, "config")).await?;
+    let parsed = parsed.map_err(|error| {
+        Problem::in_words(Code::Invalid, |lang| {
+            let told = error.problems.iter().take(5).map(|problem| problem.describe(lang));
+            told.collect::<Vec<_>>().join(" ")
+        })
+        .at("config")
+    })?;
+    Ok(Some(parsed))
+}
+
+fn candidates(server: &Server, wish: &Wish, config: Option<Config>) -> Result<Vec<Candidate>, Problem> {
     if wish.policies.len() > MOST_POLICIES {
         let problem = Problem::new(Code::Invalid, "refused.many").with("count", wish.policies.len());
         return Err(problem.with("most", MOST_POLICIES).at("policies"));
     }
-    let config = if wish.text.is_some() || wish.config.is_some() {
-        let (text, format) = written(wish.text.as_deref(), wish.format, wish.config.clone())?;
-        let parsed = Config::parse(&text, format, "config").map_err(|error| {
-            Problem::in_words(Code::Invalid, |lang| {
-                let told = error.problems.iter().take(5).map(|problem| problem.describe(lang));
-                told.collect::<Vec<_>>().join(" ")
-            })
-            .at("config")
-        })?;
-        Some(parsed)
-    } else {
-        None
-    };
     if wish.policies.is_empty() {
         let label = if config.is_some() { "config" } else { "own" };
         return Ok(vec![Candidate { label: label.to_owned(), config, ..Candidate::default() }]);

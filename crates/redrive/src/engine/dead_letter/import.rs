@@ -21,6 +21,8 @@ use crate::engine::events::import::{
     Fields, ImportOptions, Line, TOO_LONG, error_info, may_heal, next_line, read_line, scrap,
 };
 use crate::engine::settle::bounded_why;
+#[cfg(feature = "alerts")]
+use crate::engine::{ALERT_KIND, ALERT_QUEUE};
 use crate::engine::{Engine, EngineError};
 use crate::secrets::{redact, redact_json};
 
@@ -71,11 +73,17 @@ enum Found {
 
 impl Found {
     /// Its job may do no more than others that came in through the API, whatever the line says.
-    fn through_api(mut self) -> Found {
+    #[cfg_attr(not(feature = "alerts"), allow(clippy::unnecessary_wraps))]
+    fn through_api(mut self) -> Result<Found, String> {
         if let Found::Letter(letter) | Found::Own(_, letter) = &mut self {
+            #[cfg(feature = "alerts")]
+            if letter.job.kind == ALERT_KIND || letter.job.queue() == ALERT_QUEUE {
+                // They are our own: nobody outside makes them up.
+                return Err("messages of alerts do not come in through the API".to_owned());
+            }
             letter.job.origin = Origin::Api;
         }
-        self
+        Ok(self)
     }
 }
 
@@ -112,7 +120,7 @@ impl Engine {
                 } else {
                     Err(TOO_LONG.to_owned())
                 };
-                match found.map(|found| if options.from_api { found.through_api() } else { found }) {
+                match found.and_then(|found| if options.from_api { found.through_api() } else { Ok(found) }) {
                     // It went meanwhile, and somebody wants it back.
                     Ok(Found::Own(id, letter)) if self.was_let_go(id).await? => {
                         heap.letters.push(self.under_a_free_id(*letter).await?);

@@ -98,6 +98,11 @@ impl Engine {
         self.targets_known().rules().of(target)
     }
 
+    /// Reads the limits again that were set while everything runs, also by others, so that [`Engine::protection_of`] knows them.
+    pub async fn refresh_limits(&self) -> Result<(), EngineError> {
+        self.read_limits(true).await
+    }
+
     /// The targets that something is known of, or is set for, by name, after this one.
     pub async fn targets(&self, after: Option<String>, limit: u32) -> Result<Vec<TargetView>, EngineError> {
         self.read_limits(true).await?;

@@ -88,6 +88,12 @@ impl TokenKeeper {
         })
     }
 
+    /// Whether the token of this id still holds: asked again and again by whoever was let in for long.
+    pub async fn holds(&self, id: &str) -> Result<bool, EngineError> {
+        let known = self.known().await?;
+        Ok(known.tokens.get(id).is_some_and(|(token, _)| token.holds(self.0.engine.now())))
+    }
+
     /// What is known is read again before the next answer: after a token was made or revoked here.
     pub fn forget(&self) {
         *self.0.known.write().unwrap_or_else(PoisonError::into_inner) = None;
