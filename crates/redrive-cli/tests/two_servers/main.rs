@@ -111,7 +111,7 @@ impl Site {
     /// Waits until all are over, and looks at what was done.
     fn finish(&self, jobs: usize) -> (usize, usize) {
         let began = Instant::now();
-        let patience = Duration::from_secs(60) + Duration::from_millis(20) * u32::try_from(jobs).unwrap();
+        let patience = Duration::from_mins(1) + Duration::from_millis(20) * u32::try_from(jobs).unwrap();
         loop {
             let status = self.status();
             if status["succeeded"].as_u64() == Some(jobs as u64) {
@@ -142,15 +142,15 @@ impl Site {
 #[test]
 fn servers_are_killed_and_every_job_succeeds() {
     let Some(mut site) = Site::start() else { return };
-    let size = size();
+    let run = size();
     let sinks = [site.sink(0), site.sink(1)].map(|sink| sink.display().to_string());
     // Before anybody is killed: whether a request was done whose server died is not known, and its key says so.
-    let mut producer = site.python("producer.py", &[&size.jobs.to_string()]);
+    let mut producer = site.python("producer.py", &[&run.jobs.to_string()]);
     assert!(producer.0.wait().unwrap().success(), "everything was added");
-    let _workers = sinks.each_ref().map(|sink| site.python("worker.py", &[sink, size.pause]));
+    let _workers = sinks.each_ref().map(|sink| site.python("worker.py", &[sink, run.pause]));
     let began = Instant::now();
-    for kill in 0..size.kills {
-        std::thread::sleep(size.every);
+    for kill in 0..run.kills {
+        std::thread::sleep(run.every);
         let which = kill % 2;
         if let Some(mut server) = site.servers[which].take() {
             server.signal("KILL");
@@ -158,11 +158,11 @@ fn servers_are_killed_and_every_job_succeeds() {
         }
         site.serve(which);
     }
-    let (effects, again) = site.finish(size.jobs);
+    let (effects, again) = site.finish(run.jobs);
     println!(
         "{} jobs, {} kills: {effects} effects, {again} of them again, in {:.1} s",
-        size.jobs,
-        size.kills,
+        run.jobs,
+        run.kills,
         began.elapsed().as_secs_f64()
     );
 }
@@ -171,12 +171,12 @@ fn servers_are_killed_and_every_job_succeeds() {
 #[test]
 fn a_rolling_restart_loses_nothing_and_does_nothing_twice() {
     let Some(mut site) = Site::start() else { return };
-    let size = size();
+    let run = size();
     let sinks = [site.sink(0), site.sink(1)].map(|sink| sink.display().to_string());
-    let _workers = sinks.each_ref().map(|sink| site.python("worker.py", &[sink, size.pause]));
-    let mut producer = site.python("producer.py", &[&size.jobs.to_string()]);
-    for restart in 0..size.kills.min(4) {
-        std::thread::sleep(size.every);
+    let _workers = sinks.each_ref().map(|sink| site.python("worker.py", &[sink, run.pause]));
+    let mut producer = site.python("producer.py", &[&run.jobs.to_string()]);
+    for restart in 0..run.kills.min(4) {
+        std::thread::sleep(run.every);
         let which = restart % 2;
         if let Some(mut server) = site.servers[which].take() {
             server.signal("TERM");
@@ -185,6 +185,6 @@ fn a_rolling_restart_loses_nothing_and_does_nothing_twice() {
         site.serve(which);
     }
     assert!(producer.0.wait().unwrap().success(), "everything was added");
-    let (effects, again) = site.finish(size.jobs);
-    assert_eq!((effects, again), (size.jobs, 0));
+    let (effects, again) = site.finish(run.jobs);
+    assert_eq!((effects, again), (run.jobs, 0));
 }

@@ -180,7 +180,10 @@ async fn the_command_of_a_local_job_cannot_be_edited_from_afar() {
     // One that the command line took in is this machine's own.
     let mut lines = line(false, "EVT-20260101-000000-bbbbbb").into_bytes();
     lines.push(b'\n');
-    site.engine.import_letters(&mut lines.as_slice(), &Default::default()).await.unwrap();
+    site.engine
+        .import_letters(&mut lines.as_slice(), &redrive::engine::ImportOptions::default())
+        .await
+        .unwrap();
     let mine = ids(&site.get_ok("/v1/dead-letters").await);
     let mine = mine.iter().find(|other| **other != id).unwrap();
     let wish = json!({ "payload": { "argv": ["rm", "-rf", "/"] } });

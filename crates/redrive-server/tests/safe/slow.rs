@@ -177,7 +177,7 @@ async fn at_the_end_who_is_idle_is_sent_away() {
 async fn at_the_end_what_does_not_finish_is_cut() {
     for twice in [false, true] {
         let world = World::with(|settings| {
-            settings.drain_for = if twice { Duration::from_secs(600) } else { Duration::from_millis(200) };
+            settings.drain_for = if twice { Duration::from_mins(10) } else { Duration::from_millis(200) };
         })
         .await;
         let mut half = world.connect().await;

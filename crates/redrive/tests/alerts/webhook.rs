@@ -168,8 +168,8 @@ fn the_first_letter_is_told_at_once() {
             }
             ending.now();
         };
-        let (worked, ()) = tokio::join!(working.run(&shutdown), told);
-        worked.unwrap();
+        let (ended, ()) = tokio::join!(working.run(&shutdown), told);
+        ended.unwrap();
         assert_eq!(sink.got()[0].body["what"], "fired");
     });
 }

@@ -64,7 +64,10 @@ impl World {
         for _ in 0..3_000 {
             tokio::select! {
                 biased;
-                done = &mut working => return drop(done.unwrap()),
+                done = &mut working => {
+                    done.unwrap();
+                    return;
+                }
                 () = tokio::time::sleep(Duration::from_millis(5)) => self.clock.advance(Duration::from_millis(500)),
             }
         }
@@ -81,6 +84,6 @@ impl World {
 
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let bounded = async { tokio::time::timeout(Duration::from_secs(60), test).await };
+    let bounded = async { tokio::time::timeout(Duration::from_mins(1), test).await };
     runtime.block_on(bounded).expect("the test hangs")
 }

@@ -55,11 +55,11 @@ fn missed_ticks_go_by_their_rule() {
         for place in Place::each() {
             for (missed, jobs) in [(Missed::Skip, 0), (Missed::Once, 1), (Missed::All, 7)] {
                 let keeper = Keeper::new(place.store().await, "2026-11-15T12:00:30Z").await;
-                let name = Some(format!("every-{}", missed.name()));
-                let new = NewSchedule { name: name.clone(), missed, ..report("*/10 * * * *") };
+                let name = format!("every-{}", missed.name());
+                let new = NewSchedule { name: Some(name.clone()), missed, ..report("*/10 * * * *") };
                 keeper.engine.add_schedule(new).await.unwrap();
                 assert_eq!(keeper.pass(75 * MINUTE).await, jobs, "{missed:?}");
-                let schedule = keeper.engine.schedule(&name.unwrap()).await.unwrap().unwrap();
+                let schedule = keeper.engine.schedule(&name).await.unwrap().unwrap();
                 assert_eq!(schedule.next, Some(at("2026-11-15T13:20:00Z")));
                 assert_eq!(schedule.skipped, 7 - jobs, "{missed:?}");
             }

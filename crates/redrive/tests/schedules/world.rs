@@ -88,6 +88,6 @@ pub(crate) async fn ticks(engine: &Engine) -> BTreeMap<String, usize> {
 
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let bounded = async { tokio::time::timeout(Duration::from_secs(60), test).await };
+    let bounded = async { tokio::time::timeout(Duration::from_mins(1), test).await };
     runtime.block_on(bounded).expect("the test hangs")
 }

@@ -110,12 +110,12 @@ fn stays_calm(seed: u64) {
         let after: Vec<i64> = retries.iter().copied().filter(|time| *time >= healed).collect();
         let (mean_after, most_after) =
             check(&after, healed).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
-        println!(
-            "seed {seed}: mean {mean:.1}, most {most}; after it healed mean {mean_after:.1}, most {most_after}"
+        let told = format!(
+            "seed {seed}: {mean:.1} and at most {most}; healed: {mean_after:.1} and at most {most_after}"
         );
         let before = retries.len() - after.len();
-        assert!(before <= 20, "{before} calls went to a target that is known to be sick");
-        assert_eq!(after.len(), JOBS);
+        assert!(before <= 20, "{before} calls went to a target that is known to be sick; {told}");
+        assert_eq!(after.len(), JOBS, "{told}");
     });
 }
 

@@ -92,6 +92,6 @@ pub(crate) fn call(url: &str) -> NewJob {
 /// Runs an async test with a bound on its time.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let bounded = async { tokio::time::timeout(Duration::from_secs(120), test).await };
+    let bounded = async { tokio::time::timeout(Duration::from_mins(2), test).await };
     runtime.block_on(bounded).expect("the test hangs")
 }
