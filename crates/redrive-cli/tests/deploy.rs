@@ -1,5 +1,5 @@
 //! What stands in `deploy/` is right: the unit is one that systemd understands, and the command lines of the container run (issue 8,
-//! operations). No container is built here: that needs an engine.
+//! operations; R-C1: a command that is shown runs). No container is built here: that needs an engine.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 

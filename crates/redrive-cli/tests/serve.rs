@@ -1,4 +1,5 @@
-//! `redrive serve` as its operator meets it: how it begins, what it refuses, how it reloads, and how it leaves (issue 8, operations).
+//! `redrive serve` as its operator meets it: how it begins, what it refuses, how it reloads, and how it leaves (issue 8, operations;
+//! R-D1: what was acknowledged is there, R-D2: what runs is leased and given back).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 

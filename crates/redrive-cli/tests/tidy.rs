@@ -173,6 +173,10 @@ const WITHOUT_A_TWIN: &[(&str, &str)] = &[
         "counters are added up from redrive.delta and redrive.group_delta there",
     ),
     ("event_insert_eight job_insert_plain", "any number of rows is one statement there"),
+    (
+        "notice_put notice_version",
+        "all notices of a post are taken, changed and inserted by one statement each there",
+    ),
     ("moving_read", "read with the opening of every transaction there"),
     ("lane_of store_is_empty", "what a copy into a file asks for; a copy into a database asks otherwise"),
     (

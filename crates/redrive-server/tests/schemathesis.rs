@@ -1,5 +1,5 @@
 //! The API as its own description says, asked by schemathesis (PyPI): no status of 500 or more, no answer that its schema does not
-//! describe, whatever is sent; and without a token nothing but health, once tokens exist.
+//! describe, whatever is sent; and without a token nothing but health, once tokens exist (issue 8, must show; reliability 67; R-D3: the consumer's verbs over HTTP).
 //!
 //! schemathesis is installed once, into a folder of its own below the target folder. Where that cannot be done the test says so and
 //! is skipped; with `CI=true` it fails instead.

@@ -54,6 +54,14 @@ pub(crate) fn when(at: Timestamp, now: Timestamp, reader: Reader) -> String {
     if reader.absolute { date_time(at) } else { ago(at, now, reader.lang) }
 }
 
+/// A point in time to come, as the reader wants it: how long until then, or in UTC. What has passed comes at once.
+pub(crate) fn coming(at: Timestamp, now: Timestamp, reader: Reader) -> String {
+    if reader.absolute {
+        return date_time(at);
+    }
+    text(reader.lang, "moment.coming", &[("length", &rough(at.since(now)))])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,6 +82,10 @@ mod tests {
         let at: Timestamp = "2026-11-15T11:03:32.123Z".parse().unwrap();
         assert_eq!(date_time(at), "2026-11-15 11:03:32Z");
         assert_eq!((precise(at).as_str(), clock(at).as_str()), ("2026-11-15 11:03:32.123", "11:03:32.123"));
-        assert_eq!(ago(at, at.after(Duration::from_secs(61)), Lang::Ja), "1m 1s 前");
+        let later = at.after(Duration::from_secs(61));
+        assert_eq!(ago(at, later, Lang::Ja), "1m 1s 前");
+        let reader = Reader { lang: Lang::En, verbose: false, absolute: false };
+        assert_eq!(coming(later, at, reader), "in 1m 1s");
+        assert_eq!(coming(later, at, Reader { absolute: true, ..reader }), "2026-11-15 11:04:33Z");
     }
 }

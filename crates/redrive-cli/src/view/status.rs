@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::badge::Badge;
 use super::block::{Column, Listing, Panel, Share};
 use super::group::short;
-use super::moment::{rough, when};
+use super::moment::{coming, rough, when};
 use super::{Block, Page, Reader, Span, Tone};
 use crate::text::{say, text};
 
@@ -78,7 +78,7 @@ impl StatusView {
         let line = |target: &TargetTrouble| {
             let limited = || text(reader.lang, "status.limited", &[("target", &target.name)]);
             let why = target.why.as_ref().map_or_else(limited, |why| why.words(&target.name, reader.lang));
-            let at = target.tried_again_at.map(|at| when(at, self.now, reader));
+            let at = target.tried_again_at.map(|at| coming(at, self.now, reader));
             let values: [(&str, &dyn std::fmt::Display); 3] =
                 [("why", &why), ("n", &target.parked), ("at", &at.clone().unwrap_or_default())];
             let key = if at.is_some() { "status.parked-until" } else { "status.parked" };

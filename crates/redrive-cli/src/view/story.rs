@@ -301,8 +301,8 @@ impl Teller<'_> {
         ]));
         if Attempt::ends_with(event) && event.status != EventStatus::Success {
             blocks.extend(why(&Attempt::of(event, self.begun), event, reader));
-        } else if let Some(reason) = event.data.get("why").and_then(|why| why.as_str()) {
-            blocks.push(Block::Text(vec![Span::plain(format!("{INDENT}{}", reason_in_words(reason, lang)))]));
+        } else if let Some(reason) = reason_of(event, lang) {
+            blocks.push(Block::Text(vec![Span::plain(format!("{INDENT}{reason}"))]));
         }
         blocks
     }
@@ -409,14 +409,21 @@ pub(crate) fn in_short(event: &Event, lang: Lang) -> String {
         let wait = human_duration(Duration::from_millis(ms));
         parts.push(text(lang, "story.again-short", &[("wait", &wait)]));
     }
-    // Why somebody did it, in their words.
-    let why = event.data.get("why").and_then(|why| why.as_str());
+    let why = reason_of(event, lang);
     let why = why.filter(|why| !why.is_empty() && event.event_type != "redrive_ended");
-    parts.extend(why.map(|why| beginning(&reason_in_words(why, lang), ROW_CHARS)));
+    parts.extend(why.map(|why| beginning(&why, ROW_CHARS)));
     if event.status == EventStatus::Success {
         parts.extend(event.latency_ms.map(|ms| rough(Duration::from_millis(ms))));
     }
     parts.join(" · ")
+}
+
+/// Why it happened: for a target in our words, else in those of whoever did it.
+fn reason_of(event: &Event, lang: Lang) -> Option<String> {
+    if event.event_type == "job_parked" {
+        return ParkedJob::of(&event.data).map(|parked| parked.why.words(&parked.target, lang));
+    }
+    event.data.get("why").and_then(|why| why.as_str()).map(|why| reason_in_words(why, lang))
 }
 
 /// What an operator did, or was not let do, to what.

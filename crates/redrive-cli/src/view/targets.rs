@@ -6,7 +6,7 @@ use redrive_store::Timestamp;
 use serde::Serialize;
 
 use super::block::{Column, Listing};
-use super::moment::when;
+use super::moment::coming;
 use super::{Block, Page, Reader, Span, Tone};
 use crate::text::{say, text};
 
@@ -44,7 +44,7 @@ fn limits(target: &TargetReport) -> String {
 /// A target that is in trouble, in a sentence.
 pub(crate) fn trouble(target: &TargetReport, now: Timestamp, reader: Reader) -> Option<String> {
     let why = target.why.as_ref()?;
-    let at = target.tried_again_at.map(|at| when(at, now, reader));
+    let at = target.tried_again_at.map(|at| coming(at, now, reader));
     Some(match at {
         Some(at) => text(reader.lang, "targets.tried-again", &[("why", why), ("at", &at)]),
         None => text(reader.lang, "targets.trouble", &[("why", why)]),

@@ -1,6 +1,7 @@
 //! What the server is told, as a file writes it (design.md §6).
 
-use std::net::IpAddr;
+// From `core`, which has addresses and no sockets: the policy opens none.
+use core::net::IpAddr;
 use std::time::Duration;
 
 use super::Notes;

@@ -76,6 +76,20 @@ async fn the_engine_decides_and_a_bad_item_fails_alone() {
     }
 }
 
+/// R-P3: the type of an error is evidence as well, and in most languages the better part of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_type_of_an_error_is_classified() {
+    for kind in Kind::all() {
+        let site = Site::new(kind).await;
+        site.job(1).enqueue().await.unwrap();
+        let items = site.lease(json!({ "wait_ms": 5_000 })).await;
+        let error = json!({ "type": "ConnectionResetError", "message": "no answer from smtp" });
+        let end = json!([{ "lease": items[0]["lease"], "outcome": "failed", "error": error }]);
+        let settled = site.settle(end).await;
+        assert_eq!(is(&settled[0], "/decision/decision"), "retry", "{kind:?} {settled:?}");
+    }
+}
+
 /// R-D3: every way of ending an attempt does what it says.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_outcome_does_what_it_says() {

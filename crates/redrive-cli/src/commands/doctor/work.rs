@@ -146,7 +146,13 @@ fn who_works(status: &StoreStatus, workers: &[WorkerPresence], found: &mut Findi
             .any(|worker| worker.takes.as_ref().is_none_or(|takes| takes.takes(&lane.queue, &lane.kind)));
         if waits > 0 && lane.paused_at.is_none() && !taken && !workers.is_empty() {
             let values: Values<'_> = &[("n", &waits), ("queue", &lane.queue), ("kind", &lane.kind)];
-            let fix = format!("redrive work --queue {}", lane.queue);
+            // `work` runs no other kinds: those wait for a worker of the user's own.
+            let is_ours = matches!(lane.kind.as_str(), "exec" | "http");
+            let fix = if is_ours {
+                format!("redrive work --queue {}", lane.queue)
+            } else {
+                "redrive help serve".to_owned()
+            };
             found.warn("workers", "workers.not-taken", values, &fix);
         }
     }
