@@ -30,7 +30,7 @@ topics!(
     "tasks",
     "snapshots",
     "idempotency",
-    "serve",
+    "server",
     "filter",
     "policies",
     "store",

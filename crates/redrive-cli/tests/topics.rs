@@ -14,7 +14,7 @@ const TOPICS: [&str; 12] = [
     "groups",
     "tasks",
     "snapshots",
-    "serve",
+    "server",
     "filter",
     "policies",
     "store",

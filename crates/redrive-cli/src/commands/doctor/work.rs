@@ -151,7 +151,7 @@ fn who_works(status: &StoreStatus, workers: &[WorkerPresence], found: &mut Findi
             let fix = if is_ours {
                 format!("redrive work --queue {}", lane.queue)
             } else {
-                "redrive help serve".to_owned()
+                "redrive help server".to_owned()
             };
             found.warn("workers", "workers.not-taken", values, &fix);
         }
