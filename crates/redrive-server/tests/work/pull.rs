@@ -227,3 +227,11 @@ async fn what_asks_for_too_much_is_refused() {
     let (status, _) = site.post("/v1/leases/settle", &json!({ "items": many })).await;
     assert_eq!(status, 400);
 }
+
+/// R-C5, Security: nobody leases messages to people, and so nobody settles them away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_of_alerts_are_not_leased() {
+    let site = Site::new(Kind::Sqlite).await;
+    let (status, answer) = site.post("/v1/queues/redrive-alerts/lease", &json!({})).await;
+    assert_eq!((status, is(&answer, "/code").as_str()), (403, "forbidden"), "{answer}");
+}
