@@ -21,6 +21,9 @@ const MAX_PATH_CHARS: usize = 4_096;
 
 /// Notes what is wrong with `node` as a value of that shape.
 pub(super) fn check(node: &Node, shape: &Shape, path: &Path<'_>, problems: &mut Problems) {
+    if problems.is_full() {
+        return;
+    }
     let mut wrong = |kind| problems.add(node.at, path, kind, shape.expected());
     let mismatch = || ProblemKind::WrongType { given: shown(node), found: ValueType::of(node) };
     match (shape, &node.value) {
@@ -115,6 +118,9 @@ fn check_table(
 ) {
     let mut seen = HashSet::new();
     for (name, value) in fields {
+        if problems.is_full() {
+            return;
+        }
         let path = path.field(name);
         let Some(field) = table.field(name) else {
             let meant = nearest(name, table.fields.iter().map(|field| field.name)).map(str::to_owned);

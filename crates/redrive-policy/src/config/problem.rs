@@ -1,7 +1,7 @@
 //! What is wrong in a file, as data (R-P7); [`words`](super::words) says it in the reader's language.
 //!
 //! A problem knows where, what, and what would be right there. A file with ten mistakes is told of all ten,
-//! one line each, in the order of the file.
+//! one line each, in the order of the file. Of a file that is nothing but mistakes two hundred are told.
 
 use std::fmt;
 
@@ -405,17 +405,28 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+/// So many problems are told of one file: nobody mends more at once, and a file may come from anybody.
+const MOST: usize = 200;
+
 /// Problems as they are found, with the place that orders them in the end.
 #[derive(Debug, Default)]
 pub(super) struct Problems(Vec<(usize, Problem)>);
 
 impl Problems {
     pub(super) fn add(&mut self, at: usize, path: &Path<'_>, kind: ProblemKind, expected: Expected) {
+        if self.is_full() {
+            return;
+        }
         self.0.push((at, Problem { path: path.to_string(), kind, expected, place: None }));
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Nothing more is told: there is no need to look on.
+    pub(super) fn is_full(&self) -> bool {
+        self.0.len() >= MOST
     }
 
     pub(super) fn in_file_order(mut self) -> Vec<Problem> {

@@ -75,8 +75,9 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// The kinds that it can run; empty: all of them.
     pub(super) fn kinds(&self) -> Vec<String> {
-        self.routes.keys().cloned().collect()
+        if self.otherwise.is_some() { Vec::new() } else { self.routes.keys().cloned().collect() }
     }
 
     /// The kinds that it asks for now: a process that knows of nobody to tell leaves messages to those who do.

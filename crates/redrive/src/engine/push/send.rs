@@ -159,7 +159,7 @@ impl Pusher {
         let body = serde_json::to_vec(&json!({ "items": items })).unwrap_or_default();
         let mut headers = HeaderMap::new();
         put(&mut headers, header::CONTENT_TYPE.as_str(), "application/json");
-        let Some(first) = running.first() else { return Ok(Vec::new()) };
+        let Some(first) = running.iter().min_by_key(|one| one.job_id()) else { return Ok(Vec::new()) };
         let id = batch_id(&first.idempotency_key(), &ids);
         let limit = running.iter().filter_map(Running::limit).min();
         let limit = limit.map_or(self.endpoint.timeout, |limit| limit.min(self.endpoint.timeout));
@@ -203,6 +203,8 @@ impl Pusher {
 /// The same jobs together again are the same message, others are another: who drops what it has seen must drop nothing else. Each
 /// job has its own key besides.
 fn batch_id(first_key: &str, ids: &[JobId]) -> String {
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
     let digest = ids.iter().fold(Sha256::new(), |digest, id| digest.chain_update(id.0.to_be_bytes()));
     format!("{first_key}-{}", URL_SAFE_NO_PAD.encode(&digest.finalize()[..16]))
 }
@@ -279,7 +281,7 @@ mod tests {
     #[test]
     fn a_batch_of_other_jobs_has_another_id() {
         let id = |ids: &[i64]| batch_id("key", &ids.iter().map(|id| JobId(*id)).collect::<Vec<_>>());
-        assert_eq!(id(&[1, 2, 4]), id(&[1, 2, 4]));
+        assert_eq!(id(&[1, 2, 4]), id(&[4, 1, 2]));
         assert_ne!(id(&[1, 2, 4]), id(&[1, 3, 4]));
         assert_ne!(id(&[1, 2, 4]), id(&[1, 4]));
     }
