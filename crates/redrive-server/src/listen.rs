@@ -47,6 +47,8 @@ const FIRST_WAIT: Duration = Duration::from_millis(10);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// How long a handshake may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// How long the rest of a head may take once we are about to end.
+const REST_WITHIN: Duration = Duration::from_millis(500);
 /// The most headers of a request.
 const MOST_HEADERS: usize = 100;
 /// What a client is told for whom there is no place; it is not listened to.
@@ -180,6 +182,7 @@ impl Connection {
     {
         let Connection { app, peer, answering, mut phases, place } = self;
         let turn = Turn::new(answering);
+        let seen = Arc::clone(&turn);
         let line = Line::new(io, settings.paces(), Arc::clone(&turn));
         let pace = settings.body_pace();
         let service = service_fn(move |request: http::Request<Incoming>| {
@@ -197,11 +200,24 @@ impl Connection {
                 .max_headers(MOST_HEADERS)
                 .serve_connection(TokioIo::new(line), service)
         );
+        let mut rest = std::pin::pin!(sleep(Duration::ZERO));
+        let mut ends = false;
         let ended = loop {
             tokio::select! {
                 ended = connection.as_mut() => break ended,
                 // Its sender lives as long as the listener.
-                Ok(()) = phases.changed() => connection.as_mut().graceful_shutdown(),
+                Ok(()) = phases.changed() => {
+                    connection.as_mut().graceful_shutdown();
+                    rest.as_mut().reset(Instant::now() + REST_WITHIN);
+                    ends = true;
+                }
+                // Nobody waits for a request that may never come.
+                () = &mut rest, if ends => {
+                    ends = false;
+                    if seen.is_half() {
+                        break Ok(());
+                    }
+                }
             }
         };
         if let Err(error) = ended {

@@ -311,6 +311,9 @@ pub struct KeysSwept {
     pub more: bool,
 }
 
+/// Makes the answer to a request of the jobs that were added for it.
+pub type AnswerOf = Box<dyn Fn(&[Enqueued]) -> StoredResponse + Send + Sync>;
+
 /// A request that asks for jobs: the key that it came with, and its answer.
 pub struct KeyedRequest {
     /// The proof of holding the key.
@@ -318,7 +321,7 @@ pub struct KeyedRequest {
     /// How long the answer is known.
     pub keep_for: Duration,
     /// Makes the answer of what was added. It may be called more than once, and only the last counts.
-    pub answer: Box<dyn Fn(&[Enqueued]) -> StoredResponse + Send + Sync>,
+    pub answer: AnswerOf,
 }
 
 impl std::fmt::Debug for KeyedRequest {

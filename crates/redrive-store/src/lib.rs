@@ -59,8 +59,8 @@ pub use event::{
 };
 pub use id::{EventSeq, JobId, WorkerId};
 pub use idempotency::{
-    Claimed, Finish, Idempotency, KeyClaim, KeyCounts, KeyHold, KeyQuery, KeyRecord, KeyState, KeyedRequest,
-    KeysSwept, MAX_HEADER_BYTES, MAX_RESPONSE_BYTES, Meeting, Standing, StoredResponse,
+    AnswerOf, Claimed, Finish, Idempotency, KeyClaim, KeyCounts, KeyHold, KeyQuery, KeyRecord, KeyState,
+    KeyedRequest, KeysSwept, MAX_HEADER_BYTES, MAX_RESPONSE_BYTES, Meeting, Standing, StoredResponse,
 };
 pub use job::list::{JOBS_LOOKED_AT, JobHead, JobPage, JobQuery, JobStateName};
 pub use job::{

@@ -121,11 +121,11 @@ impl Plan {
 
 fn serve_whole(args: &ServeArgs, log: &Log, stage: &Stage<'_>) -> Result<Exit, Trouble> {
     let config = stage.settings.config()?;
-    let plan = Plan::new(args, &config, stage)?;
+    let mut plan = Plan::new(args, &config, stage)?;
     let manager = Manager::found(&stage.env);
     manager.status(&say(plan.lang, "serve.opening"));
     let opened = opened::to_write(stage)?;
-    let ended = serve_opened(&opened, &config, &plan, &manager, log, stage);
+    let ended = serve_opened(&opened, &config, &mut plan, &manager, log, stage);
     let closed = opened.wait(opened.store.close());
     ended?;
     closed?;
@@ -135,7 +135,7 @@ fn serve_whole(args: &ServeArgs, log: &Log, stage: &Stage<'_>) -> Result<Exit, T
 fn serve_opened(
     opened: &Opened,
     config: &Config,
-    plan: &Plan,
+    plan: &mut Plan,
     manager: &Manager,
     log: &Log,
     stage: &Stage<'_>,
@@ -153,6 +153,9 @@ fn serve_opened(
     };
     // Before anything is begun: whoever cannot listen has changed nothing.
     let bound = opened.runtime.block_on(bind(&plan.listen, &guarded))?;
+    // Jobs of the API never call us, whatever is allowed.
+    let guard = std::mem::take(&mut plan.settings.guard);
+    plan.settings.guard = guard.and_not(bound.iter().map(|bound| bound.at));
     let server = Server::new(&engine, plan.settings.clone());
     let reloads = Reloads::new(&engine, guarded.tls.clone(), stage);
     let running = Running {

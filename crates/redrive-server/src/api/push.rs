@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use redrive::engine::{BadEndpoint, EngineError, PushEndpoint, PushSecret};
+use redrive::engine::{BadEndpoint, EngineError, MOST_ENDPOINTS, PushEndpoint, PushSecret};
 use redrive_policy::round_to_millis;
 use redrive_store::Origin;
 use schemars::JsonSchema;
@@ -154,6 +154,9 @@ async fn put(
     })?;
     let given = body.secrets.clone().map(read).transpose()?;
     let there = server.engine().push_endpoint(&name).await?;
+    if there.is_none() {
+        few_enough(&server).await?;
+    }
     wanted(&name, &body, given.clone(), there)?;
     act(&server, &caller, "push.add", format!("push {name}"), body.why.clone()).await?;
     let mut made = None;
@@ -182,6 +185,15 @@ async fn remove(
     act(&server, &caller, "push.remove", format!("push {name}"), body.why).await?;
     server.engine().change_push_endpoint(&name, |_| Ok::<_, EngineError>(None)).await?;
     Ok(http::StatusCode::NO_CONTENT)
+}
+
+/// One more than are looked at would never be called.
+async fn few_enough(server: &Server) -> Result<(), Problem> {
+    let most = MOST_ENDPOINTS as usize;
+    if server.engine().push_endpoints().await?.len() < most {
+        return Ok(());
+    }
+    Err(Problem::new(Code::Conflict, "push.too_many").with("most", most))
 }
 
 /// The endpoint that a body asks for, and the secret that was made for it.

@@ -38,6 +38,8 @@ pub(super) struct Turn {
     busy: AtomicBool,
     /// How many were.
     count: AtomicU64,
+    /// Whether a part of the next head has arrived, but not all of it.
+    half: AtomicBool,
     /// When the last answer was over, in microseconds since the line began.
     over_at: AtomicU64,
     /// Of all lines: how many requests are being answered.
@@ -46,8 +48,9 @@ pub(super) struct Turn {
 
 impl Turn {
     pub(super) fn new(answering: Arc<AtomicUsize>) -> Arc<Turn> {
-        let (busy, count, over_at) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
-        Arc::new(Turn { began: Instant::now(), busy, count, over_at, answering })
+        let (busy, half) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (count, over_at) = (AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Turn { began: Instant::now(), busy, count, half, over_at, answering })
     }
 
     /// A request is being answered, until what comes back is dropped.
@@ -56,6 +59,11 @@ impl Turn {
         self.count.fetch_add(1, Ordering::AcqRel);
         self.answering.fetch_add(1, Ordering::AcqRel);
         InTurn(Arc::clone(self))
+    }
+
+    /// Whether nothing is answered, and only a part of a request has arrived.
+    pub(super) fn is_half(&self) -> bool {
+        self.half.load(Ordering::Acquire) && !self.busy.load(Ordering::Acquire)
     }
 
     fn over_at(&self) -> Instant {
@@ -183,7 +191,9 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Line<IO> {
             Poll::Ready(Ok(())) => {
                 let arrived = &mut buf.filled_mut()[before..];
                 // Also while the request before is answered: a client need not wait with its next.
-                if line.head.look(arrived) && !busy && !line.begun {
+                let any = line.head.look(arrived);
+                line.turn.half.store(line.head.has_begun(), Ordering::Release);
+                if any && !busy && !line.begun {
                     line.begun = true;
                     line.expect_by(Instant::now() + line.paces.head_within);
                 }

@@ -102,7 +102,8 @@ async fn a_long_configuration_is_refused() {
     let (status, problem) =
         site.post("/v1/policies/check", &json!({ "text": "a = 1\n".repeat(50_000) })).await;
     assert_eq!((status, &problem["field"]), (413, &json!("text")), "{problem}");
-    let text: String = (0..5_000).map(|n| format!("nonsense{n} = {n}\n")).collect();
+    let lines: Vec<String> = (0..5_000).map(|n| format!("nonsense{n} = {n}\n")).collect();
+    let text = lines.concat();
     let checked = site.post_ok("/v1/policies/check", &json!({ "text": text })).await;
     assert_eq!(checked["problems"].as_array().unwrap().len(), 100);
 }

@@ -231,3 +231,17 @@ fn which(program: &str) -> Result<std::path::PathBuf, ()> {
     let path = std::env::var_os("PATH").ok_or(())?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file()).ok_or(())
 }
+
+/// Reliability 57, row of the drain: a head that arrived by half does not hold up the end of the server.
+#[tokio::test]
+async fn half_a_head_does_not_hold_up_the_end() {
+    let world = World::new().await;
+    let mut stream = world.connect().await;
+    stream.write_all(b"POST /v1/jobs HTTP/1.1\r\nHost: loc").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let began = Instant::now();
+    world.server.shutdown().signal();
+    let drained = world.serving.await.unwrap().unwrap();
+    assert_eq!(drained.cut, 0);
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+}

@@ -104,8 +104,9 @@ impl JsonSchema for PatchOperation {
 struct Edited {
     /// The letter.
     id: String,
-    /// Whether the payload is another one, or would be.
-    changed: bool,
+    /// Whether the payload is another one, or would be. What would be is told to tokens that may see payloads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<bool>,
     /// Whether nothing was done, only told.
     dry_run: bool,
     /// The number under which the payload before is kept.
@@ -165,7 +166,8 @@ async fn edit(
     });
     let as_it_is = Edited {
         id: told.clone(),
-        changed,
+        // Who may not see a payload must not guess it, either: a guess that is right changes nothing.
+        changed: (!wish.dry_run || caller.may(Scope::ReadPayload)).then_some(changed),
         dry_run: wish.dry_run,
         version: None,
         payload_version: edits,
