@@ -89,8 +89,7 @@ fn failed(error: ErrorBody, reason: Option<String>) -> Result<RemoteOutcome, Pro
         Some(true) => Verdict::Yes,
         Some(false) => Verdict::No,
     };
-    let error_type = bounded(error.error_type.unwrap_or_default(), 256);
-    let evidence = Evidence {
+    let mut evidence = Evidence {
         said: cause.map(|cause| (cause, verdict)),
         http_status: error.http_status,
         exit_code: error.exit_code,
@@ -98,16 +97,22 @@ fn failed(error: ErrorBody, reason: Option<String>) -> Result<RemoteOutcome, Pro
         retry_after: error.retry_after_ms.map(|ms| within(ms, "error.retry_after_ms")).transpose()?,
         message: bounded(words(&error_type, error.message.or(reason), cause.is_none()), 16 * 1024),
         error_type: if error_type.is_empty() { "Error".to_owned() } else { error_type },
+        retry_after: error.retry_after_ms.map(within).transpose()?,
+        error_type: bounded(error.error_type.unwrap_or_else(|| "Error".to_owned()), 256),
+        message: bounded(error.message.or(reason).unwrap_or_default(), 16 * 1024),
         ..Evidence::default()
     };
+    // Where the worker itself has said what it is, nothing has to be found out.
+    if cause.is_none() {
+        evidence.message = words(&evidence.error_type, evidence.message);
+    }
     Ok(RemoteOutcome::Failed { evidence: Box::new(evidence), again: error.retryable, stack: error.stack })
 }
 
 /// An error's words as people read them, with its type in front: `TimeoutError: no answer`. Often the type says more than what
-/// follows it. Where the worker itself has said what it is, nothing has to be found out.
-fn words(error_type: &str, message: Option<String>, is_classified: bool) -> String {
-    let message = message.unwrap_or_default();
-    if !is_classified || error_type.is_empty() || message.contains(error_type) {
+/// follows it.
+fn words(error_type: &str, message: String) -> String {
+    if matches!(error_type, "" | "Error" | "Exception") || message.contains(error_type) {
         message
     } else if message.is_empty() {
         error_type.to_owned()
@@ -164,16 +169,15 @@ fn decision(decided: Decided) -> DecisionBody {
 mod tests {
     use super::words;
 
-    /// R-P3: the type of an error is evidence, once, and unless the worker knows better.
+    /// R-P3: the type of an error is evidence, once, if it says anything.
     #[test]
     fn the_type_stands_in_front_of_the_words() {
-        let check = |error_type, message: Option<&str>, is_classified, expected: &str| {
-            assert_eq!(words(error_type, message.map(str::to_owned), is_classified), expected);
+        let check = |error_type, message: &str, expected: &str| {
+            assert_eq!(words(error_type, message.to_owned()), expected);
         };
-        check("TimeoutError", Some("no answer"), true, "TimeoutError: no answer");
-        check("TimeoutError", None, true, "TimeoutError");
-        check("TimeoutError", Some("TimeoutError: no answer"), true, "TimeoutError: no answer");
-        check("", Some("no answer"), true, "no answer");
-        check("RetryRequested", Some("not now"), false, "not now");
+        check("TimeoutError", "no answer", "TimeoutError: no answer");
+        check("TimeoutError", "", "TimeoutError");
+        check("TimeoutError", "TimeoutError: no answer", "TimeoutError: no answer");
+        check("Error", "no answer", "no answer");
     }
 }
