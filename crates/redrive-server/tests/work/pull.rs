@@ -259,6 +259,8 @@ async fn a_bad_item_is_told_in_words() {
         assert_eq!(is(&answer, "/items/0/problem/field"), field, "{answer}");
         assert!(is(&answer, "/items/0/problem/detail").contains(says), "{answer}");
     }
+}
+
 /// R-C5, Security: nobody leases messages to people, and so nobody settles them away.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_of_alerts_are_not_leased() {

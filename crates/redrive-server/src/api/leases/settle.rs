@@ -95,9 +95,6 @@ fn failed(error: ErrorBody, reason: Option<String>) -> Result<RemoteOutcome, Pro
         exit_code: error.exit_code,
         code: error.code.filter(|code| !code.is_empty()).map(|code| bounded(code, 256)),
         retry_after: error.retry_after_ms.map(|ms| within(ms, "error.retry_after_ms")).transpose()?,
-        message: bounded(words(&error_type, error.message.or(reason), cause.is_none()), 16 * 1024),
-        error_type: if error_type.is_empty() { "Error".to_owned() } else { error_type },
-        retry_after: error.retry_after_ms.map(within).transpose()?,
         error_type: bounded(error.error_type.unwrap_or_else(|| "Error".to_owned()), 256),
         message: bounded(error.message.or(reason).unwrap_or_default(), 16 * 1024),
         ..Evidence::default()
