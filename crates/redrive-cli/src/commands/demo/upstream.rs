@@ -144,7 +144,7 @@ async fn answer(mut stream: TcpStream, state: &State) -> io::Result<()> {
         }
         Mood::Slow if call.is_multiple_of(2) => sleep(state.slowness).await,
         Mood::Healthy | Mood::Slow | Mood::RateLimiting | Mood::AuthBroken => {
-            sleep(Duration::from_millis(20)).await
+            sleep(Duration::from_millis(20)).await;
         }
     }
     if has_no_card {
