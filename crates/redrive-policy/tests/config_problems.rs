@@ -317,6 +317,10 @@ fn bad_overrides_are_refused() {
 /// R-P7, limits: a file of nothing but mistakes is told of some of them, in no time.
 #[test]
 fn a_file_of_nothing_but_mistakes_is_told_of_some() {
-    let source: String = (0..50_000).map(|n| format!("retri_{n} = 1\n")).collect();
+    let source: String = (0..50_000).fold(String::new(), |mut text, n| {
+        use std::fmt::Write;
+        writeln!(text, "retri_{n} = 1").unwrap();
+        text
+    });
     assert_eq!(refused(&source, Format::Toml).problems.len(), 200);
 }

@@ -127,6 +127,18 @@ fn word() -> impl Strategy<Value = &'static str> {
         "1.5s",
         "(",
         "sqlite:x",
+        "server",
+        "listen",
+        "allow",
+        "10.0.0.0/8",
+        "tls",
+        "targets",
+        "host:x",
+        "10/s",
+        "alerts",
+        "receivers",
+        "push",
+        "secret_env",
     ])
 }
 

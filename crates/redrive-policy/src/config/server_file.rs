@@ -17,8 +17,10 @@ const ORIGIN: Shape = Shape::Form {
     called: "origin",
 };
 /// A network, an address, a host, or a host and a port.
-const ALLOWED: Shape =
-    Shape::Form { pattern: r"^[A-Za-z0-9:.\[\]_-]{1,253}(/[0-9]{1,3}|:[0-9]{1,5})?$", called: "allowed" };
+const ALLOWED: Shape = Shape::Form {
+    pattern: r"^([A-Za-z0-9._-]{1,253}(/[0-9]{1,3}|:[0-9]{1,5})?|[0-9A-Fa-f:.]{2,45}(/[0-9]{1,3})?|\[[0-9A-Fa-f:.]{2,45}\](:[0-9]{1,5})?)$",
+    called: "allowed",
+};
 const PORT: Shape = Shape::Whole { min: 1, max: 65_535 };
 const CONNECTIONS: Shape = Shape::Whole { min: 1, max: 1_000_000 };
 

@@ -187,6 +187,10 @@ impl Maker<'_> {
             "everybody",
             "header:x-user",
             "localhost:80",
+            "10/s",
+            "host:api.example.com",
+            "default_host",
+            "key:billing",
         ];
         loop {
             let text = json!(samples[self.below(samples.len())]);
