@@ -159,8 +159,9 @@ impl Schedule {
 
     /// The job of a tick.
     fn job_of(&self, tick: Timestamp) -> NewJob {
-        let id = self.caller_id(tick);
-        NewJob { caller_id: Some(id.clone()), unique_key: Some(id), run_at: None, ..self.job.clone() }
+        // Without a unique key: whoever may enqueue could take it beforehand, and the tick would go to that job. That a tick has
+        // one job is the swap's doing.
+        NewJob { caller_id: Some(self.caller_id(tick)), unique_key: None, run_at: None, ..self.job.clone() }
     }
 }
 
