@@ -122,6 +122,15 @@ fn escaped(text: &str) -> String {
     out
 }
 
+/// Whether a parameter can name anything at all: what cannot is a slip, and not a search that finds nothing.
+pub(crate) fn name(field: &'static str, name: Option<&String>) -> Result<(), Problem> {
+    let is_one = |name: &String| (1..=255).contains(&name.len()) && !name.chars().any(char::is_control);
+    if name.is_none_or(is_one) {
+        return Ok(());
+    }
+    Err(Problem::new(Code::Invalid, "refused.name").with("field", field).at(field))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

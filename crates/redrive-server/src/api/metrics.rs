@@ -13,6 +13,7 @@ use crate::Server;
 use crate::caller::{Caller, Scope};
 use crate::problem::{Code, Problem};
 use crate::query::Query;
+use crate::reach;
 use crate::route::Route;
 use crate::shape;
 
@@ -94,10 +95,8 @@ async fn metrics(
     caller: Caller,
     Query(query): Query<MetricsQuery>,
 ) -> Result<Json<Metrics>, Problem> {
+    reach::name("queue", query.queue.as_ref())?;
     match &query.queue {
-        Some(queue) if queue.is_empty() || queue.len() > 255 || queue.chars().any(char::is_control) => {
-            return Err(Problem::new(Code::Invalid, "refused.name").with("field", "queue").at("queue"));
-        }
         Some(queue) if !caller.reaches(queue) => {
             return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue).at("queue"));
         }

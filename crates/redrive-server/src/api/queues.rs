@@ -68,7 +68,7 @@ struct QueueShape {
     #[schemars(with = "Option<shape::Time>")]
     paused_at: Option<String>,
     paused_why: Option<String>,
-    /// How fast it is worked on at the most; absent without limits.
+    /// How fast it is worked on at the most; null without limits.
     limits: Option<LimitsShape>,
 }
 
@@ -90,7 +90,6 @@ struct LimitsShape {
 struct QueueTold {
     #[serde(flatten)]
     report: QueueReport,
-    #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Limits>,
 }
 

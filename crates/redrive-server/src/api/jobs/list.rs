@@ -113,6 +113,9 @@ pub(super) async fn jobs(
     caller: Caller,
     Query(query): Query<JobsQuery>,
 ) -> Result<Json<shape::Page<Head>>, Problem> {
+    for (field, name) in [("queue", &query.queue), ("kind", &query.kind), ("caller_id", &query.caller_id)] {
+        reach::name(field, name.as_ref())?;
+    }
     if let Some(queue) = query.queue.as_ref().filter(|queue| !caller.reaches(queue)) {
         return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue).at("queue"));
     }
