@@ -184,14 +184,14 @@ async fn lease(
     reached: &mut Reached,
 ) -> Outcome<()> {
     let now = model.now;
-    // The lanes of a request are a product: bits 0 and 1 choose kinds, 2 and 3 queues; no queue is every queue.
+    // The lanes of a request are a product: bits 0 and 1 choose kinds, 2 and 3 queues; none is every one.
     let chosen = |bits: u8, names: [&str; 2]| -> Vec<String> {
         (0..2).filter(|bit| bits & (1 << bit) != 0).map(|bit| names[bit].to_owned()).collect()
     };
     let (kinds, queues) = (chosen(lanes, ["a", "b"]), chosen(lanes >> 2, ["p", "q"]));
     let mut mask = 0_u8;
     for (number, (queue, kind)) in LANES.iter().enumerate() {
-        let asked = kinds.iter().any(|one| one == kind)
+        let asked = (kinds.is_empty() || kinds.iter().any(|one| one == kind))
             && (queues.is_empty() || queues.iter().any(|one| one == queue));
         mask |= u8::from(asked) << number;
     }
