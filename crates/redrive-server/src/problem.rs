@@ -42,7 +42,7 @@ pub(crate) fn text(lang: Lang, key: &str, values: &[(&str, &dyn Display)]) -> St
 /// use redrive_server::{Code, Problem};
 /// let problem = Problem::new(Code::NotFound, "thing.unknown").with("id", "job_17");
 /// let told = problem.told(redrive_policy::Lang::En);
-/// assert_eq!((told.status, told.code), (404, "not-found"));
+/// assert_eq!((told.status, &*told.code), (404, "not-found"));
 /// assert!(told.detail.contains("job_17"));
 /// ```
 #[derive(Debug, Clone)]
