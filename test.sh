@@ -48,6 +48,9 @@ need man man-db
 # A service of ten lines in another language, and the client that everybody has.
 need python3 python3
 need curl curl
+# The client in TypeScript: a compiler that checks it, fetched by its own registry.
+need node nodejs
+need npm npm
 # Slow clients and certificates, for the server.
 need slowhttptest slowhttptest
 need openssl openssl
