@@ -3,6 +3,7 @@
 //! The server is the real binary; the client is this process with one thread. Both share the machine's cores. Every job is on disk
 //! before its answer is sent (`synchronous=FULL`).
 
+mod follow;
 mod line;
 mod place;
 mod polls;
@@ -27,12 +28,16 @@ fn main() -> io::Result<()> {
         ["bare"] => place::bare(),
         ["polls", polls] => runtime.block_on(polls::polls(polls.parse().map_err(io::Error::other)?)),
         ["memory", jobs] => runtime.block_on(memory(jobs.parse().map_err(io::Error::other)?)),
+        ["follow", count] => runtime.block_on(follow::follow(count.parse().map_err(io::Error::other)?)),
+        ["rates"] => runtime.block_on(rates(true)),
+        ["postgres"] => runtime.block_on(rates(false)),
         [] => {
-            runtime.block_on(rates())?;
+            runtime.block_on(rates(true))?;
             runtime.block_on(polls::polls(5_000))?;
+            runtime.block_on(follow::follow(500))?;
             runtime.block_on(memory(1_000_000))
         }
-        _ => Err(io::Error::other("nothing, `polls N`, `memory JOBS`, or `bare`")),
+        _ => Err(io::Error::other("nothing, `rates`, `postgres`, `polls N`, `follow N`, `memory JOBS`, or `bare`")),
     }
 }
 
@@ -50,7 +55,15 @@ fn jobs() -> String {
     format!(r#"{{"jobs":[{}]}}"#, vec![job(); BATCH].join(","))
 }
 
-async fn rates() -> io::Result<()> {
+/// A PostgreSQL of our own, which is sure of what it has written.
+pub fn cluster() -> Option<Cluster> {
+    Cluster::is_possible().then(|| {
+        let options = vec![("max_connections", "300".to_owned())];
+        Cluster::start_with(Settings { fsync: true, options })
+    })
+}
+
+async fn rates(on_both: bool) -> io::Result<()> {
     println!("{:<52} {:>11} {:>7} {:>8} {:>8}", "64 connections, jobs of 200 bytes", "jobs/s", "ratio", "p50 ms", "p99 ms");
     let bare = {
         let place = Place::bare()?;
@@ -59,11 +72,9 @@ async fn rates() -> io::Result<()> {
         told.rate()
     };
     let folder = folder()?;
-    let cluster = Cluster::is_possible().then(|| {
-        let options = vec![("max_connections", "300".to_owned())];
-        Cluster::start_with(Settings { fsync: true, options })
-    });
+    let cluster = cluster();
     let mut stores = vec![("SQLite", format!("sqlite:{}", folder.path().join("bench.db").display()))];
+    stores.retain(|_| on_both);
     stores.extend(cluster.as_ref().map(|cluster| ("PostgreSQL", cluster.url())));
     for (name, store) in &stores {
         let place = Place::redrive(store, folder.path())?;

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use redrive_policy::redact;
+use redrive::redact;
 use redrive_store::Timestamp;
 
 use crate::escape::{escape, is_dangerous};

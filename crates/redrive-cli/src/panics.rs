@@ -2,17 +2,10 @@
 
 use std::io::Write;
 
-use redrive_policy::{KnownSecrets, redact};
-
 /// From now on panics of this process are told without secrets.
 pub fn tell_panics_without_secrets() {
-    let known = KnownSecrets::of_variables(std::env::vars_os().filter_map(|(name, value)| {
-        // What is no text is never found in one.
-        Some((name.into_string().ok()?, value.into_string().ok()?))
-    }));
-    std::panic::set_hook(Box::new(move |panic| {
-        let said = panic.payload_as_str().unwrap_or("something that is no text");
-        let said = redact(&known.mask(said));
+    std::panic::set_hook(Box::new(|panic| {
+        let said = redrive::redact(panic.payload_as_str().unwrap_or("something that is no text"));
         let at = panic.location().map_or_else(String::new, |at| format!(" at {}:{}", at.file(), at.line()));
         // There is nowhere else to say it.
         let _ = writeln!(std::io::stderr().lock(), "redrive: panicked{at}: {}", crate::escape::escape(&said));

@@ -3,7 +3,7 @@
 //! Only showing goes through here; the store itself is opened with the URL as it was given. Rather too much
 //! is blanked than too little: a password may hold `/`, `?` and `@`, so all up to the last `@` counts as one.
 
-use redrive_policy::redact;
+use redrive::redact;
 
 const BLANK: &str = "[redacted]";
 

@@ -249,9 +249,7 @@ impl Trouble {
     /// What is wrong, a line each: a broken file has many problems, everything else is one.
     pub(crate) fn messages(&self, lang: Lang) -> Vec<String> {
         match self {
-            Trouble::BrokenConfig(ConfigError { file, problems }) => {
-                problems.iter().map(|problem| format!("{file}: {}", problem.describe(lang))).collect()
-            }
+            Trouble::BrokenConfig(error) => error.lines(lang),
             Trouble::Desk(trouble) => trouble.messages(lang),
             Trouble::Task(trouble) => trouble.messages(lang),
             Trouble::Snapshot(error) => snapshot::messages(error, lang),

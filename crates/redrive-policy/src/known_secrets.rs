@@ -1,8 +1,12 @@
-//! Secrets that are known by their value: what a variable or a header holds is blanked wherever it turns up, whatever
-//! stands around it.
+//! Secrets that are known by their value: what a variable, a header, an address or a payload holds is blanked wherever it turns
+//! up, whatever stands around it.
 //!
 //! [`redact`](crate::redact) goes by shape and cannot know that `Xk2-91Qz` is somebody's token; whoever handed it to a job
-//! can. Nothing here reads the environment: names and values are given.
+//! can. Nothing here reads the environment: names and values are given. `found` says where secrets stand, `written` in which
+//! ways one may be written.
+
+mod found;
+mod written;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,12 +18,16 @@ use serde_json::Value;
 
 use crate::redact::{BLANK, SECRET_NAME, SECRET_WORD};
 
+pub use found::{is_plain_header, looks_random};
+
 /// Shorter values are not looked for: they would be found in innocent words.
 const SHORTEST: usize = 8;
 /// The same for a value that is a plain lower-case word, such as `postgres`.
 const SHORTEST_WORD: usize = 12;
 /// How long a part of a value with several words or lines must be to be looked for by itself.
 const SHORTEST_PART: usize = 16;
+/// The most values that are looked for.
+const MOST: usize = 1_000;
 
 /// Values that are blanked wherever they stand.
 ///
@@ -42,34 +50,90 @@ impl fmt::Debug for KnownSecrets {
 }
 
 impl KnownSecrets {
-    /// The values of those variables whose names speak of a secret, and the passwords inside addresses, whatever the
-    /// variable is called.
+    /// The values of those variables whose names speak of a secret, and what is secret in addresses, whatever the variable is
+    /// called.
     pub fn of_variables<N: AsRef<str>, V: AsRef<str>>(
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> KnownSecrets {
         let mut values = Vec::new();
         for (name, value) in variables {
-            let value = value.as_ref();
-            if is_secret_variable(name.as_ref()) {
-                values.push(value.to_owned());
-            }
-            values.extend(password_in(value));
+            found::in_variable(name.as_ref(), value.as_ref(), &mut values);
         }
         KnownSecrets::of_values(values)
     }
 
-    /// These values, also as they stand in JSON or in an address; those too short to be recognised are left out.
+    /// What a payload holds: the texts under names that speak of a secret, at any depth; headers; variables; options of commands;
+    /// what is secret in addresses; and what has the shape of a secret.
+    ///
+    /// ```
+    /// use redrive_policy::KnownSecrets;
+    ///
+    /// let known = KnownSecrets::of_payload(br#"{"user":"ada-lovelace","password":"Xk2-91Qz"}"#);
+    /// assert_eq!(known.mask("ada-lovelace: Xk2-91Qz is wrong"), "ada-lovelace: [redacted] is wrong");
+    /// ```
+    pub fn of_payload(payload: &[u8]) -> KnownSecrets {
+        let mut values = Vec::new();
+        found::in_payload(payload, &mut values);
+        KnownSecrets::of_values(values)
+    }
+
+    /// What a call asks with: the values of all headers but plain ones, and what is secret in the address.
+    ///
+    /// ```
+    /// use redrive_policy::KnownSecrets;
+    ///
+    /// let known = KnownSecrets::of_call("https://ada:Xk2-91Qz@example.com/a", [("X-Ticket", "Yl3-82Wv")]);
+    /// assert_eq!(known.mask("Yl3-82Wv Xk2-91Qz /a"), "[redacted] [redacted] /a");
+    /// ```
+    pub fn of_call<'a>(url: &str, headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> KnownSecrets {
+        let mut values = Vec::new();
+        found::in_address(url, &mut values);
+        for (name, value) in headers {
+            found::in_header(name, value, &mut values);
+        }
+        KnownSecrets::of_values(values)
+    }
+
+    /// An address that is a secret itself, as those of webhooks are: all of it but whom it leads to.
+    ///
+    /// ```
+    /// use redrive_policy::KnownSecrets;
+    ///
+    /// let known = KnownSecrets::of_webhook("https://example.com/in/Xk2-91Qz?for=orders");
+    /// assert_eq!(known.mask("example.com: no /in/Xk2-91Qz?for=orders"), "example.com: no [redacted]");
+    /// ```
+    pub fn of_webhook(url: &str) -> KnownSecrets {
+        let mut values = Vec::new();
+        found::in_webhook(url, &mut values);
+        KnownSecrets::of_values(values)
+    }
+
+    /// These values, also as they stand in JSON, in an address or in base64; those too short to be recognised are left out.
     pub fn of_values<V: Into<String>>(given: impl IntoIterator<Item = V>) -> KnownSecrets {
-        let mut values: Vec<String> = Vec::new();
+        let mut values = Vec::new();
         for value in given {
+            if values.len() >= MOST * 8 {
+                break;
+            }
             let value = value.into();
             let whole = value.trim();
             let parts = whole.split(|c: char| c.is_whitespace() || c == ';');
             let parts = parts.filter(|part| part.len() >= SHORTEST_PART && part.len() < whole.len());
             for secret in std::iter::once(whole).chain(parts).filter(|secret| is_telling(secret)) {
-                values.extend([secret.to_owned(), in_json(secret), in_an_address(secret)]);
+                written::ways(secret, &mut values);
             }
         }
+        KnownSecrets::built(values)
+    }
+
+    /// Those and the others.
+    #[must_use]
+    pub fn with(mut self, others: KnownSecrets) -> KnownSecrets {
+        self.values.extend(others.values);
+        KnownSecrets::built(self.values)
+    }
+
+    fn built(mut values: Vec<String>) -> KnownSecrets {
         values.sort_unstable();
         values.dedup();
         let found_by = (!values.is_empty())
@@ -88,46 +152,17 @@ impl KnownSecrets {
             _ => Cow::Borrowed(text),
         }
     }
+
+    /// Whether there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
 }
 
 /// Whether a value would not be mistaken for an innocent word.
 fn is_telling(value: &str) -> bool {
     let is_word = value.bytes().all(|byte| byte.is_ascii_lowercase());
     value.len() >= if is_word { SHORTEST_WORD } else { SHORTEST }
-}
-
-/// Whether a variable's name says that it holds a secret, and not where one is.
-fn is_secret_variable(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    let words: Vec<&str> = name.split(['_', '-', '.']).collect();
-    let is_place = ["FILE", "PATH", "DIR", "HOME", "SOCK", "SOCKET", "ID", "NAME", "URL", "TTL", "TIMEOUT"]
-        .contains(words.last().unwrap_or(&""));
-    let telling = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "COOKIE"];
-    let alone = ["KEY", "PWD", "PASS", "AUTH", "JWT", "BEARER", "PAT", "SALT", "PIN"];
-    let is_secret =
-        telling.iter().any(|word| name.contains(word)) || words.iter().any(|word| alone.contains(word));
-    // The working directory is called PWD, too.
-    is_secret && !is_place && name != "PWD" && name != "OLDPWD"
-}
-
-/// The password in an address: `scheme://user:password@host`.
-fn password_in(value: &str) -> Option<String> {
-    let (_, rest) = value.split_once("://")?;
-    let (who, _) = rest.rsplit_once('@')?;
-    who.split_once(':').map(|(_, password)| password.to_owned())
-}
-
-fn in_json(value: &str) -> String {
-    let quoted = Value::from(value).to_string();
-    quoted[1..quoted.len() - 1].to_owned()
-}
-
-fn in_an_address(value: &str) -> String {
-    let written = |byte: u8| match byte {
-        byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => char::from(byte).to_string(),
-        byte => format!("%{byte:02X}"),
-    };
-    value.bytes().map(written).collect()
 }
 
 /// Names of fields whose values are secrets.
@@ -153,17 +188,26 @@ pub fn redact_json(value: &mut Value, redact: &dyn Fn(&str) -> String) {
         Value::Array(values) => values.iter_mut().for_each(|value| redact_json(value, redact)),
         Value::Object(fields) => {
             for (name, value) in fields.iter_mut() {
-                let is_text = matches!(value, Value::String(text) if !text.is_empty());
-                // Without the pattern everything is blanked: a test compiles it.
-                if is_text && SECRET_FIELD.as_ref().is_none_or(|pattern| pattern.is_match(name)) {
-                    *value = BLANK.into();
-                } else {
-                    redact_json(value, redact);
-                }
+                if is_secret_field(name) { blank_texts(value) } else { redact_json(value, redact) }
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// Blanks every text, however deep. A number under such a name counts something more often than it is a secret.
+fn blank_texts(value: &mut Value) {
+    match value {
+        Value::String(text) if !text.is_empty() => *value = BLANK.into(),
+        Value::Array(values) => values.iter_mut().for_each(blank_texts),
+        Value::Object(fields) => fields.values_mut().for_each(blank_texts),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Whether the name of a field speaks of a secret. Without the pattern every name does: a test compiles it.
+pub(crate) fn is_secret_field(name: &str) -> bool {
+    SECRET_FIELD.as_ref().is_none_or(|pattern| pattern.is_match(name))
 }
 
 #[cfg(test)]
@@ -184,10 +228,15 @@ mod tests {
             "?q=p%22w%20d%2F1%2B2",
             "login as app with Hunter2Hunter2 failed",
             "key MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
+            // base64 of "Hunter2Hunter2", "app:Hunter2Hunter2" and "xHunter2Hunter2y"
+            "SHVudGVyMkh1bnRlcjI=",
+            "Basic YXBwOkh1bnRlcjJIdW50ZXIy",
+            "eEh1bnRlcjJIdW50ZXIyeQ",
+            r#"{\"x\":\"p\\\"w d/1+2\"}"#,
         ] {
             let masked = known.mask(text);
             assert!(masked.contains(BLANK), "{text} -> {masked}");
-            for secret in ["w d", "Hunter2", "MDEy", "w%20d"] {
+            for secret in ["w d", "Hunter2", "MDEy", "w%20d", "VudGVyMkh1bnRlcj", "1bnRlcjJIdW50ZX"] {
                 assert!(!masked.contains(secret), "{text} -> {masked}");
             }
         }

@@ -66,7 +66,7 @@ pub use failure::{Code, Details, Failure, Report, RuleId, Verdict, Words};
 pub use fingerprint::{fingerprint, skeleton};
 pub use hint::{Hint, blamed_hint};
 pub use jitter::{Factor, Jitter};
-pub use known_secrets::{KnownSecrets, redact_json};
+pub use known_secrets::{KnownSecrets, is_plain_header, looks_random, redact_json};
 pub use lang::{Catalog, Lang};
 pub use nearest::nearest;
 pub use policy::{

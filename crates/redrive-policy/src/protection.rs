@@ -6,6 +6,7 @@
 //! that it comes back spread and never as a second wave.
 
 mod admit;
+mod key;
 mod observe;
 mod rate;
 mod state;
@@ -18,7 +19,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use admit::{Admission, Ask, admit};
-pub use observe::{CallResult, Health, deposit, hold, observe, reset};
+pub use key::{key_of_queue, queue_of_key};
+pub use observe::{CallResult, Health, deposit, free, hold, observe, reset};
 pub use rate::{BadRate, Rate};
 pub use state::{Holder, Phase, Standing, TargetState};
 pub use why::ParkedWhy;

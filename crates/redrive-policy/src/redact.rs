@@ -84,6 +84,29 @@ pub fn redact(text: &str) -> String {
     out
 }
 
+/// What of the text would be blanked.
+pub(crate) fn secrets_in_text(text: &str) -> Vec<String> {
+    let mut secrets = Vec::new();
+    for (pattern, _) in PATTERNS.iter() {
+        for found in pattern.captures_iter(text) {
+            let Some(whole) = found.get(0) else { continue };
+            if names_a_file(&text[..whole.start()], whole.as_str()) {
+                continue;
+            }
+            // What stands before a secret is a group of the pattern, and what is a secret as a whole has none.
+            let from = found.iter().skip(1).flatten().map(|group| group.end()).max().unwrap_or(whole.start());
+            let secret = text[from..whole.end()].trim();
+            let secret = secret.trim_start_matches(':').trim_end_matches('@');
+            let secret = secret.trim_matches(['"', '\'', '[', ']', '\\']);
+            // In a line of a shell a quote ends it, in a password it need not.
+            secrets
+                .extend(secret.split(['"', '\'']).next().filter(|first| *first != secret).map(str::to_owned));
+            secrets.push(secret.to_owned());
+        }
+    }
+    secrets
+}
+
 /// Whether what looks like a key is the end of a path, and what follows is said about that file:
 /// `/etc/passwd: Permission denied`. Only a path from a beginning: `login/password: …` is a pair.
 fn names_a_file(before: &str, found: &str) -> bool {

@@ -36,11 +36,20 @@ impl App {
         App { server: server.clone(), router: api::router(server) }
     }
 
+    /// The same with other routes than ours.
+    #[cfg(test)]
+    pub(crate) fn routing(server: &Server, router: Router) -> App {
+        App { server: server.clone(), router }
+    }
+
     /// Answers one request.
     pub(crate) async fn answer(self, mut request: Request) -> Response {
         let id = RequestId::of(request.headers());
         let lang = redrive_idempotency::language(request.headers());
         request.extensions_mut().insert(id.clone());
+        // What was sent counts until it is answered.
+        let weight = self.server.scale().weigh();
+        let mut request = request.map(|body| weight.of(body));
         let answer = match front::admit(&self.server, &mut request).await {
             Ok(caller) => {
                 let asked = Asked::of(&caller, &request);
@@ -65,6 +74,7 @@ impl App {
             headers.entry(name).or_insert(value);
         }
         headers.insert(X_REQUEST_ID, id.0);
+        drop(weight);
         answer
     }
 }

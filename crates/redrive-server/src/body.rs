@@ -13,7 +13,12 @@ use serde::de::DeserializeOwned;
 
 use crate::Server;
 use crate::fault::fault;
+use crate::heavy::reading;
 use crate::problem::{Code, Problem};
+use crate::weight::TooMuch;
+
+/// How many bytes are read where the request is: that takes no longer than a millisecond or two.
+const AT_ONCE: usize = 128 * 1024;
 
 /// The body of a request, read as JSON.
 pub(crate) struct Body<T>(pub(crate) T);
@@ -21,7 +26,7 @@ pub(crate) struct Body<T>(pub(crate) T);
 /// The same, where there may be none: then it is the default.
 pub(crate) struct MayBody<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Server> for Body<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Server> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, server: &Server) -> Result<Body<T>, Problem> {
@@ -33,11 +38,11 @@ impl<T: DeserializeOwned> FromRequest<Server> for Body<T> {
         if !json {
             return Err(Problem::of(Code::UnsupportedMediaType));
         }
-        parse(&bytes, server.settings().max_depth).map(Body)
+        read_in_turn(bytes, server.settings().max_depth).await.map(Body)
     }
 }
 
-impl<T: DeserializeOwned + Default> FromRequest<Server> for MayBody<T> {
+impl<T: DeserializeOwned + Default + Send + 'static> FromRequest<Server> for MayBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, server: &Server) -> Result<MayBody<T>, Problem> {
@@ -49,7 +54,7 @@ impl<T: DeserializeOwned + Default> FromRequest<Server> for MayBody<T> {
         if !json {
             return Err(Problem::of(Code::UnsupportedMediaType));
         }
-        parse(&bytes, server.settings().max_depth).map(MayBody)
+        read_in_turn(bytes, server.settings().max_depth).await.map(MayBody)
     }
 }
 
@@ -78,11 +83,25 @@ pub(crate) async fn read(request: Request, limit: usize) -> Result<Bytes, Proble
             if error.is::<LengthLimitError>() {
                 return too_large();
             }
+            if error.is::<TooMuch>() {
+                return Problem::of(Code::TooMany);
+            }
             source = error.source();
         }
         Problem::new(Code::Invalid, "json.broken_off")
     })?;
     Ok(read.to_bytes())
+}
+
+/// Reads JSON of a known shape; much of it beside everything else, so that nobody's heartbeat waits for it.
+async fn read_in_turn<T: DeserializeOwned + Send + 'static>(
+    bytes: Bytes,
+    max_depth: usize,
+) -> Result<T, Problem> {
+    if bytes.len() <= AT_ONCE {
+        return parse(&bytes, max_depth);
+    }
+    reading(move || parse(&bytes, max_depth)).await?
 }
 
 /// Reads JSON of a known shape.
@@ -149,6 +168,26 @@ mod tests {
         assert!(nests_deeper(br#"{"a":"\\","b":[[]]}"#, 2));
         let problem = parse::<serde_json::Value>(deep(65).as_bytes(), 64).unwrap_err();
         assert_eq!(problem.code, Code::Invalid);
+    }
+
+    /// Where a value was read.
+    struct ReadOn(std::thread::ThreadId);
+
+    impl<'de> serde::Deserialize<'de> for ReadOn {
+        fn deserialize<D: serde::Deserializer<'de>>(read: D) -> Result<ReadOn, D::Error> {
+            serde::de::IgnoredAny::deserialize(read)?;
+            Ok(ReadOn(std::thread::current().id()))
+        }
+    }
+
+    /// Reliability 62: a large body is read beside everything else, so that no heartbeat waits for it; a small one where it is.
+    #[tokio::test]
+    async fn a_large_body_keeps_nobody_waiting() {
+        let here = std::thread::current().id();
+        let body = |size: usize| Bytes::from(format!("\"{}\"", "x".repeat(size)));
+        assert_eq!(read_in_turn::<ReadOn>(body(1_000), 64).await.ok().map(|read| read.0), Some(here));
+        let elsewhere = read_in_turn::<ReadOn>(body(AT_ONCE), 64).await.ok().map(|read| read.0);
+        assert!(elsewhere.is_some_and(|thread| thread != here));
     }
 
     /// Issue 8, API: what stands behind the value, and what breaks off, is no body.

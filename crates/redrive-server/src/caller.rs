@@ -8,6 +8,9 @@ use crate::problem::{Code, Problem};
 
 pub use redrive::engine::Scope;
 
+/// Who somebody on this machine is, while no token exists.
+const LOCAL: &str = "local";
+
 /// Who asks. It stands in the extensions of every request that passed the front.
 #[derive(Debug, Clone)]
 pub struct Caller {
@@ -24,7 +27,12 @@ pub struct Caller {
 impl Caller {
     /// Somebody on this machine, while no token exists.
     pub fn local() -> Caller {
-        Caller { who: "local".to_owned(), scopes: Scope::ALL.to_vec(), queues: Vec::new(), why: None }
+        Caller { who: LOCAL.to_owned(), scopes: Scope::ALL.to_vec(), queues: Vec::new(), why: None }
+    }
+
+    /// Whether it is somebody on this machine, while no token exists.
+    pub(crate) fn is_local(&self) -> bool {
+        self.who == LOCAL
     }
 
     /// Somebody who asks for what everybody may know.

@@ -10,13 +10,29 @@ use crate::problem::{Code, Problem};
 
 /// How many are done at a time, and how long one waits for its turn.
 static TURNS: Semaphore = Semaphore::const_new(2);
+/// The same for bodies that are read: who sends much honestly does not wait for those who ask for much.
+static READING: Semaphore = Semaphore::const_new(4);
 const WAIT: Duration = Duration::from_secs(5);
 
 /// Does this beside everything else, when it is its turn.
 pub(crate) async fn heavy<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {
-    let Ok(Ok(turn)) = timeout(WAIT, TURNS.acquire()).await else { return Err(Problem::of(Code::TooMany)) };
+    in_turn(&TURNS, work).await
+}
+
+/// Reads a large body beside everything else, when it is its turn.
+pub(crate) async fn reading<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    in_turn(&READING, work).await
+}
+
+async fn in_turn<T: Send + 'static>(
+    turns: &'static Semaphore,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    let Ok(Ok(turn)) = timeout(WAIT, turns.acquire()).await else { return Err(Problem::of(Code::TooMany)) };
     let done = tokio::task::spawn_blocking(move || {
         // Held until it is done, also when nobody waits for it any more.
         let _turn = turn;

@@ -17,7 +17,9 @@ mod heavy;
 mod language;
 mod listen;
 mod meter;
+mod object;
 mod openapi;
+mod own;
 mod path;
 mod problem;
 mod query;
@@ -27,17 +29,20 @@ mod request_id;
 mod route;
 mod settings;
 pub mod shape;
+mod weight;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use redrive::GuardedCalls;
 use redrive::engine::{Engine, EngineError, PushClients, PushEndpoint, Shutdown, TokenKeeper};
 use redrive_idempotency::IdempotencyLayer;
 use redrive_store::WorkerId;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 pub use bind::BindRefused;
 pub use caller::{Caller, Scope};
-pub use listen::{Drained, Tls, TlsTrouble};
+pub use listen::{Certificate, Drained, Tls, TlsTrouble};
 pub use problem::{Code, Problem, Told};
 pub use settings::ServerSettings;
 
@@ -47,7 +52,11 @@ pub struct Server(Arc<Inner>);
 
 struct Inner {
     engine: Engine,
-    settings: ServerSettings,
+    settings: RwLock<Arc<ServerSettings>>,
+    /// Services of the configuration that are called for jobs.
+    push: watch::Sender<Vec<PushEndpoint>>,
+    /// For calls that came in over the API, once somebody makes some.
+    calls: OnceLock<GuardedCalls>,
     shutdown: Shutdown,
     presence: OnceLock<WorkerId>,
     remote: remote::Door,
@@ -55,22 +64,27 @@ struct Inner {
     front: front::Front,
     keys: IdempotencyLayer,
     meter: meter::Meter,
+    scale: weight::Scale,
 }
 
 impl Server {
     /// A server that answers for this engine.
     pub fn new(engine: &Engine, settings: ServerSettings) -> Server {
         let keys = gate::keys(engine, settings.max_body);
+        let scale = weight::Scale::new(settings.max_bodies);
         Server(Arc::new(Inner {
             engine: engine.clone(),
             keys,
-            settings,
+            settings: RwLock::new(Arc::new(settings)),
+            push: watch::Sender::default(),
+            calls: OnceLock::new(),
             shutdown: Shutdown::new(),
             presence: OnceLock::new(),
             remote: remote::Door::default(),
             crowd: listen::Crowd::default(),
             front: front::Front::new(TokenKeeper::new(engine)),
             meter: meter::Meter::default(),
+            scale,
         }))
     }
 
@@ -103,8 +117,36 @@ impl Server {
 
     /// Pushes to the endpoints on the board and to these of the configuration, until the shutdown.
     pub async fn push(&self, local: Vec<PushEndpoint>) -> Result<(), EngineError> {
-        let clients = PushClients::new(self.settings().guard.clone())?;
-        self.engine().run_pushes(local, clients, self.shutdown()).await;
+        self.0.push.send_replace(local);
+        let clients = PushClients::new(self.guarded_calls()?)?;
+        self.engine().run_pushes(self.0.push.subscribe(), clients, self.shutdown()).await;
+        Ok(())
+    }
+
+    /// Makes calls that came in over the API, and refuses what the settings do not allow; also those that come later.
+    pub fn guarded_calls(&self) -> Result<GuardedCalls, EngineError> {
+        if let Some(calls) = self.0.calls.get() {
+            return Ok(calls.clone());
+        }
+        let calls = GuardedCalls::new(self.settings().guard.clone()).map_err(EngineError::HttpClient)?;
+        Ok(self.0.calls.get_or_init(|| calls).clone())
+    }
+
+    /// The programs that jobs which came in over the API may run, as it is now.
+    pub fn commands(&self) -> Vec<String> {
+        self.settings().commands.clone()
+    }
+
+    /// Exchanges whom it lets in, what work that came in over the API may do, how many clients it bears, and which services it calls.
+    /// The longest request and the time to drain stay as they were. When it fails, nothing has changed.
+    pub fn reload(&self, settings: ServerSettings, push: Vec<PushEndpoint>) -> Result<(), EngineError> {
+        if let Some(calls) = self.0.calls.get() {
+            calls.guard_by(settings.guard.clone()).map_err(EngineError::HttpClient)?;
+        }
+        let held = self.settings();
+        let settings = ServerSettings { max_body: held.max_body, drain_for: held.drain_for, ..settings };
+        *self.0.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+        self.0.push.send_replace(push);
         Ok(())
     }
 
@@ -134,6 +176,10 @@ impl Server {
         &self.0.meter
     }
 
+    pub(crate) fn scale(&self) -> &weight::Scale {
+        &self.0.scale
+    }
+
     /// How many connections are open.
     pub(crate) fn connections(&self) -> usize {
         self.0.crowd.len()
@@ -155,8 +201,8 @@ impl Server {
         &self.0.front
     }
 
-    pub(crate) fn settings(&self) -> &ServerSettings {
-        &self.0.settings
+    pub(crate) fn settings(&self) -> Arc<ServerSettings> {
+        Arc::clone(&self.0.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

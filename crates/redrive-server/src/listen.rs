@@ -40,14 +40,12 @@ use careful::careful;
 use crowd::Place;
 pub(crate) use crowd::{Crowd, one_of};
 use line::{Line, Paces, Turn};
-pub use tls::{Tls, TlsTrouble};
+pub use tls::{Certificate, Tls, TlsTrouble};
 
 /// How long an accept that fails is waited out, at first and at most: the process has too many files, or the machine too little.
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// How long a handshake may take.
-const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// How long the rest of a head may take once we are about to end.
+/// How long the rest of a head, or of a handshake, may take once we are about to end.
 const REST_WITHIN: Duration = Duration::from_millis(500);
 /// The most headers of a request.
 const MOST_HEADERS: usize = 100;
@@ -75,8 +73,15 @@ enum Phase {
 
 pub(crate) async fn serve(server: &Server, listener: TcpListener, tls: Option<&Tls>) -> io::Result<Drained> {
     may_open_many();
-    let app = App::new(server);
-    let settings = server.settings();
+    serve_app(server, App::new(server), listener, tls).await
+}
+
+async fn serve_app(
+    server: &Server,
+    app: App,
+    listener: TcpListener,
+    tls: Option<&Tls>,
+) -> io::Result<Drained> {
     let (phase, phases) = watch::channel(Phase::Serving);
     let answering = Arc::new(AtomicUsize::new(0));
     let mut connections = JoinSet::new();
@@ -102,6 +107,8 @@ pub(crate) async fn serve(server: &Server, listener: TcpListener, tls: Option<&T
             }
         };
         wait = FIRST_WAIT;
+        // As they are now: they may change while it listens.
+        let settings = server.settings();
         let most = settings.max_connections;
         let Some(place) = server.crowd().enter(peer.ip(), most, settings.max_connections_per_address) else {
             turn_away(&stream, tls.is_some());
@@ -111,13 +118,13 @@ pub(crate) async fn serve(server: &Server, listener: TcpListener, tls: Option<&T
         let _ = stream.set_nodelay(true);
         let (app, answering, phases) = (app.clone(), Arc::clone(&answering), phases.clone());
         let connection = Connection { app, peer, answering, phases, place };
-        let (settings, tls) = (settings.clone(), tls.cloned());
+        let tls = tls.cloned();
         connections.spawn(connection.serve(stream, settings, tls));
     }
     drop(listener);
     // Whoever waits for the next request is told to go.
     phase.send_replace(Phase::Draining);
-    let until = Instant::now() + settings.drain_for;
+    let until = Instant::now() + server.settings().drain_for;
     let finished = async { while connections.join_next().await.is_some() {} };
     tokio::select! {
         _ = timeout_at(until, finished) => {}
@@ -165,14 +172,21 @@ struct Connection {
 }
 
 impl Connection {
-    async fn serve(self, stream: TcpStream, settings: ServerSettings, tls: Option<Tls>) {
-        match tls {
-            None => self.speak(stream, &settings).await,
-            Some(tls) => match timeout(HANDSHAKE_WITHIN, tls.acceptor().accept(stream)).await {
+    async fn serve(self, stream: TcpStream, settings: Arc<ServerSettings>, tls: Option<Tls>) {
+        let Some(tls) = tls else { return self.speak(stream, &settings).await };
+        let mut phases = self.phases.clone();
+        let ends = async {
+            // Its sender lives as long as the listener.
+            let _ = phases.changed().await;
+            sleep(REST_WITHIN).await;
+        };
+        tokio::select! {
+            shaken = timeout(settings.head_within, tls.acceptor().accept(stream)) => match shaken {
                 Ok(Ok(stream)) => self.speak(stream, &settings).await,
                 Ok(Err(error)) => tracing::debug!(%error, "a handshake failed"),
                 Err(_) => tracing::debug!("a handshake took too long"),
             },
+            () = ends => tracing::debug!("a handshake was not over at the end"),
         }
     }
 
@@ -233,6 +247,7 @@ impl ServerSettings {
             head_within: self.head_within,
             idle_for: self.idle_for,
             read_within: self.read_within,
+            still_for: self.body_within,
             least_rate: self.least_rate,
         }
     }
@@ -241,3 +256,6 @@ impl ServerSettings {
         BodyPace { grace: self.head_within, least_rate: self.least_rate, within: self.body_within }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,8 @@ use std::time::Duration;
 pub struct ServerSettings {
     /// The most bytes in the body of a request.
     pub max_body: usize,
+    /// The most bytes of all bodies at a time; the first 64 KiB of each are not counted.
+    pub max_bodies: usize,
     /// How deep JSON may nest.
     pub max_depth: usize,
     /// The most items in one batch.
@@ -26,16 +28,18 @@ pub struct ServerSettings {
     pub max_connections: usize,
     /// How many of them from one address, this machine's excepted.
     pub max_connections_per_address: usize,
-    /// How long a client may take over the head of a request.
+    /// How long a client may take over the head of a request, and over the handshake before it.
     pub head_within: Duration,
     /// How long a connection may be silent between two requests.
     pub idle_for: Duration,
-    /// How long a body may take in all.
+    /// How long a body may take in all, and how long a client may read nothing at all of an answer.
     pub body_within: Duration,
     /// How long a client may take over reading an answer, however short it is.
     pub read_within: Duration,
     /// How many bytes a second a client must send or read beyond that.
     pub least_rate: u64,
+    /// How often a client hears that its stream of events lives.
+    pub heartbeat: Duration,
     /// How long what runs may take at the end.
     pub drain_for: Duration,
 }
@@ -44,6 +48,7 @@ impl Default for ServerSettings {
     fn default() -> ServerSettings {
         ServerSettings {
             max_body: 8 << 20,
+            max_bodies: 128 << 20,
             max_depth: 64,
             max_batch: 1_000,
             max_wait: Duration::from_mins(1),
@@ -58,6 +63,7 @@ impl Default for ServerSettings {
             body_within: Duration::from_mins(5),
             read_within: Duration::from_secs(20),
             least_rate: 1_024,
+            heartbeat: Duration::from_secs(15),
             drain_for: Duration::from_secs(25),
         }
     }
@@ -70,6 +76,8 @@ impl ServerSettings {
         let count = |said: Option<u32>, usual| said.and_then(|n| usize::try_from(n).ok()).unwrap_or(usual);
         ServerSettings {
             max_body: config.max_body.unwrap_or(usual.max_body),
+            // Whoever allows larger ones wants more than one of them.
+            max_bodies: usual.max_bodies.max(config.max_body.unwrap_or(0).saturating_mul(4)),
             hosts: config.hosts.clone(),
             origins: config.origins.clone(),
             commands: config.commands.clone(),

@@ -58,6 +58,7 @@ stand_ins! {
 
 /// Some of many.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "{T}Page")]
 pub struct Page<T> {
     /// These.
     pub items: Vec<T>,

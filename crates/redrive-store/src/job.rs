@@ -23,6 +23,8 @@ pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
 pub const MAX_NAME_BYTES: usize = 255;
 /// The most jobs, leases or settlements in one call.
 pub const MAX_BATCH: usize = 10_000;
+/// The most bytes of what a job overrides in its policy.
+pub const MAX_OVERRIDES_BYTES: usize = 64 * 1024;
 /// What a priority may be; higher comes first.
 pub const PRIORITIES: std::ops::RangeInclusive<i32> = -100..=100;
 
@@ -98,6 +100,11 @@ impl NewJob {
     pub fn validate(&self) -> Result<(), StoreError> {
         let refuse = |refusal| Err(StoreError::from(Trouble::Refused(refusal)));
         fits(&self.payload)?;
+        let bytes = self.overrides.as_ref().map_or(0, String::len);
+        if bytes > MAX_OVERRIDES_BYTES {
+            let (what, most) = ("overrides", MAX_OVERRIDES_BYTES);
+            return refuse(Refusal::TooLarge { what, bytes, most });
+        }
         if !PRIORITIES.contains(&self.priority) {
             return refuse(Refusal::BadPriority(self.priority));
         }

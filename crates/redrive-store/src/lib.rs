@@ -64,8 +64,8 @@ pub use idempotency::{
 };
 pub use job::list::{JOBS_LOOKED_AT, JobHead, JobPage, JobQuery, JobStateName};
 pub use job::{
-    DEFAULT_QUEUE, Enqueued, Job, JobRecord, JobState, Jobs, MAX_BATCH, MAX_NAME_BYTES, MAX_PAYLOAD_BYTES,
-    NewJob, Origin, PRIORITIES, RunNow,
+    DEFAULT_QUEUE, Enqueued, Job, JobRecord, JobState, Jobs, MAX_BATCH, MAX_NAME_BYTES, MAX_OVERRIDES_BYTES,
+    MAX_PAYLOAD_BYTES, NewJob, Origin, PRIORITIES, RunNow,
 };
 pub use lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
 pub use letter_group::{Group, GroupCounts, GroupQuery, GroupState, Groups};

@@ -18,6 +18,7 @@ mod enqueue;
 mod enqueue_in;
 mod event;
 mod fault;
+mod follow;
 mod group;
 mod heads;
 mod housekeeping;

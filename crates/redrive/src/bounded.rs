@@ -54,6 +54,11 @@ impl Tail {
         self.bytes.extend_from_slice(chunk);
     }
 
+    /// Whether nothing came.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.seen == 0
+    }
+
     /// The end of it as text, as it came: what a classifier reads.
     pub(crate) fn text(&self) -> String {
         let mut kept = &self.bytes[self.bytes.len().saturating_sub(Tail::KEPT)..];
@@ -66,13 +71,13 @@ impl Tail {
     }
 
     /// The end of it as it may be stored: blanked, then cut, with a mark when something is left out.
-    pub(crate) fn stored(&self) -> Option<String> {
+    pub(crate) fn stored(&self, known: &redrive_policy::KnownSecrets) -> Option<String> {
         if self.seen == 0 {
             return None;
         }
         let text = self.text();
         let was_cut = self.seen > Tail::KEPT as u64;
-        let text = crate::secrets::redact(if was_cut { whole_lines(&text) } else { &text });
+        let text = crate::secrets::redact_knowing(known, if was_cut { whole_lines(&text) } else { &text });
         if !was_cut && text.len() <= OUTPUT_BOUND {
             return Some(text);
         }
@@ -98,6 +103,8 @@ fn whole_lines(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use redrive_policy::KnownSecrets;
+
     use super::*;
 
     /// R-P3: of long words both ends are read, never half a character, never more than the bound.
@@ -118,13 +125,13 @@ mod tests {
             tail.push(format!("ligne é {line}\n").as_bytes());
             assert!(tail.bytes.len() <= 2 * Tail::KEPT);
         }
-        let stored = tail.stored().unwrap();
+        let stored = tail.stored(&KnownSecrets::default()).unwrap();
         assert!(stored.len() <= OUTPUT_BOUND, "{}", stored.len());
         assert!(stored.starts_with("[… ") && stored.ends_with("ligne é 99999\n"), "{stored}");
         assert!(!stored.contains('\u{fffd}'), "{stored}");
         tail.push(&vec![0xff; 3 * Tail::KEPT]);
-        assert!(tail.stored().unwrap().len() <= OUTPUT_BOUND);
-        assert_eq!(Tail::default().stored(), None);
+        assert!(tail.stored(&KnownSecrets::default()).unwrap().len() <= OUTPUT_BOUND);
+        assert_eq!(Tail::default().stored(&KnownSecrets::default()), None);
     }
 
     /// R-D7: a secret whose name would fall to the cut is blanked all the same.
@@ -135,14 +142,14 @@ mod tests {
             tail.push("x".repeat(50_000).as_bytes());
             tail.push(b"\npassword=hunter2 ");
             tail.push("y ".repeat((OUTPUT_BOUND - before) / 2).as_bytes());
-            assert!(!tail.stored().unwrap().contains("hunter2"), "{before}");
+            assert!(!tail.stored(&KnownSecrets::default()).unwrap().contains("hunter2"), "{before}");
         }
         let mut tail = Tail::default();
         tail.push(b"-----BEGIN RSA PRIVATE KEY-----\n");
         tail.push("MIIEsecret\n".repeat(300).as_bytes());
         tail.push(b"-----END RSA PRIVATE KEY-----\n");
         tail.push("y".repeat(Tail::KEPT - 200).as_bytes());
-        let stored = tail.stored().unwrap();
+        let stored = tail.stored(&KnownSecrets::default()).unwrap();
         assert!(!stored.contains("MIIEsecret"), "{stored}");
     }
 }

@@ -36,6 +36,7 @@ mod protect;
 #[cfg(feature = "push")]
 mod push;
 mod redrive;
+mod reload;
 #[cfg(feature = "remote")]
 mod remote;
 #[cfg(feature = "schedules")]
@@ -61,7 +62,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use redrive_policy::{
-    Classifier, Config, Decision, EscalateSettings, History, Lang, Policy, RecoverySettings, Rng, decide,
+    AutoRedrive, Classifier, Decision, History, Lang, Policy, RecoverySettings, Rng, decide,
 };
 use redrive_store::{Store, Timestamp};
 
@@ -116,6 +117,7 @@ pub use redrive::{
     Canary, EndedWhy, MOST_IDS, RedrivePlan, RedrivePreview, RedriveRequest, RedriveRun, RetryNow, Tally,
     Turn, Which, Would, parse_rate, step_size,
 };
+pub use reload::Reload;
 #[cfg(feature = "remote")]
 pub use remote::{
     Decided, HandedOut, HeldLease, Remote, RemoteEnd, RemoteOutcome, RemoteRequest, RemoteSettled,
@@ -170,8 +172,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     policies: RwLock<Arc<Policies>>,
     classifier: RwLock<Arc<Classifier>>,
-    escalate: EscalateSettings,
-    recovery: RecoverySettings,
+    held: RwLock<Arc<reload::Held>>,
     #[cfg(all(feature = "snapshot", feature = "exec"))]
     snapshots: Option<Arc<protect::SnapshotPlace>>,
     #[cfg(all(feature = "snapshot", feature = "exec"))]
@@ -181,8 +182,8 @@ struct Shared {
     seed: Option<AtomicU64>,
     targets: target::Targets,
     retention: Retention,
-    /// By which dead letters are put back by themselves.
-    recovery_rules: Vec<maintenance::recover::Rule>,
+    /// Rules by which dead letters are put back, beside those of the configuration.
+    own_rules: Vec<AutoRedrive>,
     /// Of the workers that this engine ever had: after a jump of the clock the living have so long.
     longest_lease_ms: AtomicU64,
     clock_watch: Mutex<ClockWatch>,
@@ -228,19 +229,7 @@ impl Engine {
 
     /// What is done about snapshots and partial results.
     pub fn recovery_settings(&self) -> RecoverySettings {
-        self.0.recovery
-    }
-
-    /// Exchanges the named policies and the classifier's rules for those of a configuration that was read again. Jobs
-    /// that wait are decided on by the new ones.
-    pub fn reload(&self, config: &Config) {
-        let policies = Arc::new(self.policies().reloaded(config));
-        *self.0.policies.write().unwrap_or_else(PoisonError::into_inner) = policies;
-        #[cfg(feature = "alerts")]
-        self.reload_alerts(&config.alerts, &config.server.listen);
-        let classifier = Arc::new(config.classifier());
-        *self.0.classifier.write().unwrap_or_else(PoisonError::into_inner) = classifier;
-        self.0.targets.reload(config.targets.clone());
+        self.held().recovery
     }
 
     /// The policy of that name; an error that lists the known ones when there is none.

@@ -23,7 +23,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_policy::{Cause, Details, TEXT_BOUND, Verdict};
+use redrive_policy::{Cause, Details, KnownSecrets, TEXT_BOUND, Verdict};
 use rustix::process::Pid;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
@@ -119,10 +119,10 @@ pub async fn run_command(spec: &CommandSpec, around: &Surroundings, wiring: Wiri
     let began = Instant::now();
     let mut listener = wiring.relay.as_ref().map_or_else(Listener::deaf, Relay::listen);
     if let Some(signal) = listener.heard() {
-        return told(End::Relayed(signal), began, Heard::default());
+        return told(End::Relayed(signal), began, Heard::default(), spec);
     }
     if around.cancel.as_ref().is_some_and(crate::Cancel::is_cancelled) {
-        return told(End::Cancelled, began, Heard::default());
+        return told(End::Cancelled, began, Heard::default(), spec);
     }
     if around.after_a_crash {
         let ended = leftovers::end(around);
@@ -139,7 +139,12 @@ pub async fn run_command(spec: &CommandSpec, around: &Surroundings, wiring: Wiri
         Err(error) => return not_started(spec, &error, began),
     };
     let Some(leader) = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) else {
-        return told(End::Lost(io::Error::other("the command has no process")), began, Heard::default());
+        return told(
+            End::Lost(io::Error::other("the command has no process")),
+            began,
+            Heard::default(),
+            spec,
+        );
     };
     // After `child`, so that it is dropped before: the family is killed while its leader still holds the number.
     let mut family = Family::new(leader, group);
@@ -194,7 +199,7 @@ pub async fn run_command(spec: &CommandSpec, around: &Surroundings, wiring: Wiri
         }
         end
     };
-    told(end, began, heard)
+    told(end, began, heard, spec)
 }
 
 /// Waits for the command's end, or brings it about.
@@ -322,9 +327,13 @@ struct Heard {
     stderr_broken: Option<io::Error>,
 }
 
-fn told(end: End, began: Instant, heard: Heard) -> Executed {
+fn told(end: End, began: Instant, heard: Heard, spec: &CommandSpec) -> Executed {
     let elapsed = began.elapsed();
-    let (stdout_tail, stderr_tail) = (heard.stdout.stored(), heard.stderr.stored());
+    // What it was given it may repeat. Who wrote nothing has repeated nothing.
+    let is_silent = heard.stdout.is_empty() && heard.stderr.is_empty();
+    let known =
+        if is_silent { KnownSecrets::default() } else { KnownSecrets::of_payload(&spec.to_payload()) };
+    let (stdout_tail, stderr_tail) = (heard.stdout.stored(&known), heard.stderr.stored(&known));
     let (outcome, exit_code) = match end {
         End::ByItself(status) if let Some(undelivered) = undelivered(status, &heard) => undelivered,
         End::ByItself(status) if status.success() => (Outcome::Succeeded, Some(0)),
@@ -348,6 +357,13 @@ fn told(end: End, began: Instant, heard: Heard) -> Executed {
         }
         End::Cancelled => (Outcome::Cancelled("the attempt was cancelled".to_owned()), Some(128 + 15)),
         End::Lost(error) => (Outcome::failed(Evidence::of(&error)), None),
+    };
+    let outcome = match outcome {
+        Outcome::Failed(evidence) if !known.is_empty() => {
+            let message = known.mask(&evidence.message).into_owned();
+            Outcome::failed(Evidence { message, ..*evidence })
+        }
+        other => other,
     };
     Executed { exit_code, stdout_tail, stderr_tail, ..Executed::silent(outcome, elapsed) }
 }

@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 #[cfg(feature = "push")]
 pub(crate) use guard::evidence as refusal;
 pub use guard::{Guard, GuardedCalls, Inside, Looked, Lookup, Refused, inside as inside_of_network};
-pub use spec::{BadCall, HttpSpec};
+pub use spec::{BadCall, HttpSpec, shown_webhook};
 
 use crate::bounded::{OUTPUT_BOUND, both_ends};
 use crate::outcome::{Evidence, Executed, Outcome, time_details};

@@ -93,7 +93,7 @@ pub use hooks::{Hooks, OnFailure, OnRetry, OnRetryAnswer, When};
 #[cfg(feature = "http-call")]
 pub use http_call::{
     BadCall, DEFAULT_CALL_TIMEOUT, Guard, GuardedCalls, HttpSpec, Inside, Looked, Lookup, Refused, call_http,
-    http_client, inside_of_network,
+    http_client, inside_of_network, shown_webhook,
 };
 pub use into_failure::{AnyError, By, IntoFailure, Reporter, Typed};
 #[cfg(feature = "tower")]
@@ -102,6 +102,7 @@ pub use outcome::{Evidence, Executed, Outcome};
 #[cfg(feature = "exec")]
 pub use redrive_policy::plan::HintBy;
 pub use retry::{Retry, RetryExt};
+pub use secrets::redact;
 #[cfg(feature = "http")]
 pub use signals::http::{HttpFailure, retry_after};
 #[cfg(feature = "reqwest")]

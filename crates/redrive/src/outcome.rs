@@ -9,11 +9,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_policy::{Cause, Details, Report, TEXT_BOUND, Verdict, Words, one_line};
+use redrive_policy::{Cause, Details, KnownSecrets, Report, TEXT_BOUND, Verdict, Words, one_line};
 
 use crate::bounded::both_ends;
 use crate::into_failure::IntoFailure;
-use crate::secrets::redact;
+use crate::secrets::{redact, redact_knowing};
 
 /// The exit code of a command that a time limit ended.
 pub(crate) const TIMED_OUT: i32 = 124;
@@ -175,10 +175,23 @@ impl Evidence {
     /// assert_eq!(evidence.message, "login failed: password=[redacted]");
     /// ```
     pub fn redacted(&self) -> Evidence {
+        self.redacted_knowing(&KnownSecrets::default())
+    }
+
+    /// The same, with what is known to be secret besides: what a job or a call was given.
+    ///
+    /// ```
+    /// let known = redrive_policy::KnownSecrets::of_values(["Xk2-91Qz"]);
+    /// let evidence = redrive::Evidence::of("login as Xk2-91Qz failed").redacted_knowing(&known);
+    /// assert_eq!(evidence.message, "login as [redacted] failed");
+    /// ```
+    pub fn redacted_knowing(&self, known: &KnownSecrets) -> Evidence {
+        let redact = |text: &str| redact_knowing(known, text);
         Evidence {
             code: self.code.as_deref().map(redact),
+            error_type: redact(&self.error_type),
             message: both_ends(&redact(&self.message), TEXT_BOUND).into_owned(),
-            details: self.details.as_deref().map(|details| Arc::new(redacted_details(details))),
+            details: self.details.as_deref().map(|details| Arc::new(redacted_details(details, &redact))),
             ..self.clone()
         }
     }
@@ -214,7 +227,7 @@ impl Evidence {
     }
 }
 
-fn redacted_details(details: &Details) -> Details {
+fn redacted_details(details: &Details, redact: &dyn Fn(&str) -> String) -> Details {
     let one = |text: &Option<String>| text.as_deref().map(redact);
     let many = |texts: &[String]| texts.iter().map(|text| redact(text)).collect();
     Details {

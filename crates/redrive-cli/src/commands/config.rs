@@ -1,6 +1,7 @@
 //! `config show` and `config schema`: what holds here, and what may be written into a file.
 
-use redrive_policy::{Config, UserRule, human_duration, redact};
+use redrive::redact;
+use redrive_policy::{Config, UserRule, human_duration};
 
 use crate::args::ColorChoice;
 use crate::render::json;

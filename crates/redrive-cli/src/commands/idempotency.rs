@@ -3,7 +3,7 @@
 //! A key is named by its number, by itself, or by its beginning where the whole list was short enough to look through: a beginning that
 //! only seems to be the only one must not forget somebody else's key. With `--yes` a beginning forgets nothing at all.
 
-use redrive_policy::redact;
+use redrive::redact;
 use redrive_store::{KeyQuery, KeyRecord, KeyState, StoredResponse, Timestamp};
 
 use super::opened::{self, Opened};

@@ -154,7 +154,6 @@ impl Opened {
     /// The same, to be furnished further.
     pub(super) fn engine_builder(&self, config: &Config, stage: &Stage<'_>) -> EngineBuilder {
         let engine = Engine::builder(Arc::clone(&self.store)).config(config).lang(stage.settings.lang);
-        let engine = engine.default_policy(&stage.settings.policy.value);
         match stage.settings.snapshot_place(&stage.env, &stage.cwd) {
             Ok(Some(place)) => engine.snapshots_in(place.dir, place.never),
             // Without a place files are not kept, and whoever wants them kept is told.

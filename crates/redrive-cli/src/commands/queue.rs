@@ -1,6 +1,6 @@
 //! `queue list`, `queue pause NAME`, `queue resume NAME`: what waits where, and stopping it for a while.
 
-use redrive_policy::redact;
+use redrive::redact;
 use redrive_store::Timestamp;
 
 use super::{act, opened, shown};

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use redrive::engine::Engine;
 use redrive::review::Captured;
-use redrive::{Relay, Wiring};
+use redrive::{Relay, Wiring, redact};
 use redrive_policy::idempotency::{DEFAULT_KEEP_FOR, DEFAULT_MAX_RESPONSE};
-use redrive_policy::{Cause, one_line, redact};
+use redrive_policy::{Cause, one_line};
 use redrive_store::{
     Claimed, Event, EventFilter, EventStatus, Finish, JobRecord, JobState, KeyClaim, KeyCounts, KeyHold,
     KeyQuery, KeyRecord, Store, StoreError, StoredResponse, Timestamp,

@@ -5,27 +5,27 @@
 //! configuration again.
 
 mod address;
+mod changes;
 mod notify;
+mod plan;
 mod push;
 mod reload;
 mod report;
 
-use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use redrive::engine::{
-    ALERT_KIND, ALERT_QUEUE, AlertExecutor, CommandExecutor, Engine, EngineError, HttpExecutor, PushEndpoint,
-    Shutdown, Worker, WorkerReport,
+    ALERT_KIND, ALERT_QUEUE, AlertExecutor, CommandExecutor, Engine, EngineError, HttpExecutor, Shutdown,
+    Worker, WorkerReport,
 };
-use redrive_policy::{Config, Lang};
-use redrive_server::{Drained, Server, ServerSettings, Tls};
+use redrive_policy::Config;
+use redrive_server::{Drained, Server, Tls};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep_until};
 
 use super::enqueue::{EXEC, HTTP};
-use super::health::DEFAULT_LISTEN;
 use super::opened::{self, Opened};
 use super::signals::{SIGHUP, Signals};
 use crate::args::{LogChoice, ServeArgs};
@@ -35,12 +35,9 @@ use crate::trouble::{ServeTrouble, Trouble};
 use crate::{Exit, Stage};
 use address::{Bound, Guarded, bind};
 use notify::Manager;
+use plan::Plan;
 use reload::Reloads;
 
-/// How many jobs it runs itself when nobody says so.
-const DEFAULT_CONCURRENCY: usize = 8;
-/// How long what runs may take at the end when nobody says so.
-const DEFAULT_DRAIN: Duration = Duration::from_secs(30);
 /// How much longer than that the rest may take: what is asked to end, and the last settlements.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 /// How often it is looked whether the store answers, to say so.
@@ -82,50 +79,13 @@ fn begin_log(shape: Shape, stage: &Stage<'_>) -> (Log, LogWriter) {
     begun
 }
 
-/// What was asked for: flags, then the configuration, then what is usual.
-struct Plan {
-    listen: Vec<String>,
-    concurrency: usize,
-    queues: Vec<String>,
-    settings: ServerSettings,
-    /// Services of the configuration that are called for jobs.
-    push: Vec<PushEndpoint>,
-    /// The files of the certificate and of its key.
-    tls: Option<(PathBuf, PathBuf)>,
-    insecure_http: bool,
-    lang: Lang,
-}
-
-impl Plan {
-    fn new(args: &ServeArgs, config: &Config, stage: &Stage<'_>) -> Result<Plan, Trouble> {
-        let files = config.server.tls.as_ref().map(|tls| (PathBuf::from(&tls.cert), PathBuf::from(&tls.key)));
-        let files = args.tls_cert.clone().zip(args.tls_key.clone()).or(files);
-        let mut settings = ServerSettings::of(&config.server);
-        settings.drain_for = args.drain_for.or(config.server.drain_for).unwrap_or(DEFAULT_DRAIN);
-        let listen = [&args.listen, &config.server.listen].into_iter().find(|listen| !listen.is_empty());
-        let configured = config.server.concurrency.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-        Ok(Plan {
-            listen: listen.cloned().unwrap_or_else(|| vec![DEFAULT_LISTEN.to_owned()]),
-            concurrency: args.concurrency.or(configured).unwrap_or(DEFAULT_CONCURRENCY),
-            queues: args.queue.clone(),
-            settings,
-            push: push::endpoints(&config.push, |name| {
-                stage.env.get(OsStr::new(name))?.clone().into_string().ok()
-            })?,
-            tls: files.map(|(cert, key)| (stage.cwd.join(cert), stage.cwd.join(key))),
-            insecure_http: args.insecure_http || config.server.insecure_http,
-            lang: stage.settings.lang,
-        })
-    }
-}
-
 fn serve_whole(args: &ServeArgs, log: &Log, stage: &Stage<'_>) -> Result<Exit, Trouble> {
     let config = stage.settings.config()?;
-    let mut plan = Plan::new(args, &config, stage)?;
+    let mut plan = Plan::new(args, &config, stage.settings.lang, &stage.env, &stage.cwd)?;
     let manager = Manager::found(&stage.env);
     manager.status(&say(plan.lang, "serve.opening"));
     let opened = opened::to_write(stage)?;
-    let ended = serve_opened(&opened, &config, &mut plan, &manager, log, stage);
+    let ended = serve_opened(&opened, &config, &mut plan, args, &manager, log, stage);
     let closed = opened.wait(opened.store.close());
     ended?;
     closed?;
@@ -136,6 +96,7 @@ fn serve_opened(
     opened: &Opened,
     config: &Config,
     plan: &mut Plan,
+    args: &ServeArgs,
     manager: &Manager,
     log: &Log,
     stage: &Stage<'_>,
@@ -153,11 +114,10 @@ fn serve_opened(
     };
     // Before anything is begun: whoever cannot listen has changed nothing.
     let bound = opened.runtime.block_on(bind(&plan.listen, &guarded))?;
-    // Jobs of the API never call us, whatever is allowed.
-    let guard = std::mem::take(&mut plan.settings.guard);
-    plan.settings.guard = guard.and_not(bound.iter().map(|bound| bound.at));
+    let own: Vec<SocketAddr> = bound.iter().map(|bound| bound.at).collect();
+    plan.never_calls(&own);
     let server = Server::new(&engine, plan.settings.clone());
-    let reloads = Reloads::new(&engine, guarded.tls.clone(), stage);
+    let reloads = Reloads::new(&engine, &server, guarded.tls.clone(), own, (config, plan), args, stage);
     let running = Running {
         engine: &engine,
         server: &server,
@@ -278,8 +238,8 @@ impl Running<'_> {
         let lang = self.plan.lang;
         if signal == SIGHUP && !shutdown.is_draining() {
             self.manager.reloading();
-            self.reloads.reload(self.log, lang).await;
-            self.manager.ready("");
+            let told = self.reloads.reload(self.log, lang).await;
+            self.manager.ready(&told);
             return;
         }
         let told = if shutdown.is_draining() { "serve.at-once" } else { "serve.draining" };
@@ -292,22 +252,18 @@ impl Running<'_> {
         let label = format!("server {} (redrive {})", std::process::id(), env!("CARGO_PKG_VERSION"));
         let builder = self.engine.worker().label(label).grace(self.plan.settings.drain_for);
         if self.plan.concurrency == 0 {
-            if self.engine.alert_settings().receivers.is_empty() {
-                return Ok(builder.only_present().register().await?);
-            }
-            // It does no work of others, but tells what it sees itself.
+            // It does no work of others, but tells what it sees itself once there is somebody to be told.
             let teller = Arc::new(AlertExecutor::new()?);
             let builder = builder.queues([ALERT_QUEUE]).concurrency(1).executor(ALERT_KIND, teller);
             return Ok(builder.register().await?);
         }
+        // What the API's jobs may do is asked for each time: it may change.
+        let server = self.server.clone();
         let builder = builder
             .queues(self.plan.queues.iter().cloned())
             .concurrency(self.plan.concurrency)
-            .executor(
-                EXEC,
-                Arc::new(CommandExecutor::captured().listing(self.plan.settings.commands.clone())),
-            )
-            .executor(HTTP, Arc::new(HttpExecutor::guarded_by(self.plan.settings.guard.clone())?))
+            .executor(EXEC, Arc::new(CommandExecutor::captured().listed_by(move || server.commands())))
+            .executor(HTTP, Arc::new(HttpExecutor::new()?.and_guarded(self.server.guarded_calls()?)))
             .executor(ALERT_KIND, Arc::new(AlertExecutor::new()?))
             .observe(report::on_attempt(self.log.clone(), self.plan.lang));
         Ok(builder.register().await?)

@@ -30,7 +30,10 @@ pub(super) fn run(command: Option<TargetsCommand>, stage: &mut Stage<'_>) -> Res
 /// What protected targets are like; nothing where there is no store yet.
 pub(super) fn known(opened: &Opened, stage: &Stage<'_>) -> Result<Vec<TargetView>, Trouble> {
     let engine = opened.engine(&stage.settings.config()?, stage)?;
-    Ok(opened.runtime.block_on(engine.targets(None, MOST))?)
+    // Those that matter, by name: however many there are, a sick one is among them.
+    let mut targets = opened.runtime.block_on(engine.targets_that_matter(MOST))?;
+    targets.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(targets)
 }
 
 fn list(stage: &mut Stage<'_>) -> Result<TargetsView, Trouble> {

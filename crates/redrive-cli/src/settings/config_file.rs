@@ -83,7 +83,7 @@ pub(super) fn locate(flag: Option<&OsStr>, env: &HashMap<OsString, OsString>, cw
     };
     match read_config_text(&cwd.join(found)) {
         Ok(text) => {
-            let loaded = Config::parse(&text, format_of(found, &text), &found.display().to_string());
+            let loaded = Config::parse_placed(&text, format_of(found, &text), &found.display().to_string());
             Found { path, origin, loaded: Some(loaded), unreadable: None }
         }
         Err(error) => Found { path, origin, loaded: None, unreadable: Some(error) },

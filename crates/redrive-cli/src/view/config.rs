@@ -41,7 +41,7 @@ impl SettingView {
             Origin::BuiltIn => "built-in".to_owned(),
         };
         let value = match value.into() {
-            serde_json::Value::String(text) => redrive_policy::redact(&text).into(),
+            serde_json::Value::String(text) => redrive::redact(&text).into(),
             other => other,
         };
         SettingView { name, value, origin, source }

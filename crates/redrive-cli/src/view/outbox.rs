@@ -1,9 +1,9 @@
 //! What waits to be sent, what was, and what a flush came to (R-I7). What is secret in a call is sent as it was given and shown to
 //! nobody.
 
-use redrive::HttpSpec;
+use redrive::{HttpSpec, redact};
 use redrive_idempotency::outbox::{Flushed, ItemId, Left, LeftWhy, Queued, SendReport, call_of, save_of};
-use redrive_policy::{Lang, one_line, redact};
+use redrive_policy::{Lang, is_plain_header, one_line};
 use redrive_store::{ItemState, OutboxItem, Timestamp};
 use serde::Serialize;
 
@@ -171,10 +171,7 @@ impl ItemView {
 
 /// A header as it may be shown.
 fn blanked((name, value): (String, String)) -> Header {
-    let telling = ["auth", "token", "secret", "key", "cookie", "signature", "password"];
-    let lower = name.to_ascii_lowercase();
-    let secret = telling.iter().any(|word| lower.contains(word));
-    let value = if secret { "[redacted]".to_owned() } else { redact(&value) };
+    let value = if is_plain_header(&name) { redact(&value) } else { "[redacted]".to_owned() };
     Header { name, value }
 }
 

@@ -288,5 +288,5 @@ fn in_words(work: &Work) -> String {
         }
         Work::Handler { kind, .. } => kind.clone(),
     };
-    beginning(&redrive_policy::redact(&words), COMMAND_CHARS)
+    beginning(&redrive::redact(&words), COMMAND_CHARS)
 }

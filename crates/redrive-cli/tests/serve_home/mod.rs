@@ -147,11 +147,15 @@ impl Serving {
 
     /// Status and body; nothing when the server is gone.
     pub fn ask(&self, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
+        self.ask_as(&self.address, method, path, body)
+    }
+
+    /// The same under another name of the server.
+    pub fn ask_as(&self, host: &str, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
         let mut stream = TcpStream::connect(&self.address).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            self.address,
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
         stream.write_all(request.as_bytes()).ok()?;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use serve_home::{Home, Serving};
 
 /// How much is done, and how long each takes. `REDRIVE_LONG=1` is the run of the issue: 10,000 jobs, a kill every 5 s for a minute.
+/// `REDRIVE_KILLS=200` is that of reliability row 2: so many kills, a little over a second apart.
 struct Size {
     jobs: usize,
     pause: &'static str,
@@ -22,6 +23,9 @@ struct Size {
 }
 
 fn size() -> Size {
+    if let Some(kills) = std::env::var("REDRIVE_KILLS").ok().and_then(|kills| kills.parse().ok()) {
+        return Size { jobs: kills * 150, pause: "0.15", every: Duration::from_millis(1_200), kills };
+    }
     if std::env::var_os("REDRIVE_LONG").is_some() {
         return Size { jobs: 10_000, pause: "0.19", every: Duration::from_secs(5), kills: 12 };
     }
@@ -137,7 +141,7 @@ impl Site {
     }
 }
 
-/// Issue 8, R-D2: one server is killed every few seconds and started again. Every job succeeds, its effect is there, and an effect that
+/// Issue 8, R-D2, reliability row 2: one server is killed every few seconds and started again. Every job succeeds, its effect is there, and an effect that
 /// is there twice is that of another attempt.
 #[test]
 fn servers_are_killed_and_every_job_succeeds() {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::words::short;
+use crate::known_secrets::is_secret_field;
 
 /// A place in a file, written out only when somebody has to be told.
 #[derive(Clone, Copy)]
@@ -19,6 +20,19 @@ impl Path<'_> {
 
     pub(super) fn item(&self, index: usize) -> Path<'_> {
         Path::Item(self, index)
+    }
+
+    /// Whether what stands here may be a secret: it is not repeated.
+    pub(super) fn may_hold_a_secret(&self) -> bool {
+        match self {
+            Path::Top => false,
+            Path::Field(parent, name) => {
+                ["webhook", "headers", "url", "env"].contains(name)
+                    || is_secret_field(name)
+                    || parent.may_hold_a_secret()
+            }
+            Path::Item(parent, _) => parent.may_hold_a_secret(),
+        }
     }
 }
 

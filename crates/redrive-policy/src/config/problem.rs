@@ -10,6 +10,7 @@ use super::node::{Node, Value};
 use super::path::Path;
 use super::place::places;
 use crate::lang::Lang;
+use crate::redact::BLANK;
 
 /// One thing that is wrong in a file, or odd.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -383,17 +384,18 @@ pub struct ConfigError {
 impl ConfigError {
     /// One line for each problem: file, line and column where they are known, path, what is wrong, what is allowed.
     pub fn describe(&self, lang: Lang) -> String {
-        let lines: Vec<String> = self
-            .problems
-            .iter()
-            .map(|problem| match problem.place {
-                Some(Place { line, column }) => {
-                    format!("{}:{line}:{column}: {}", self.file, problem.describe(lang))
-                }
-                None => format!("{}: {}", self.file, problem.describe(lang)),
-            })
-            .collect();
-        lines.join("\n")
+        self.lines(lang).join("\n")
+    }
+
+    /// The same lines, one by one.
+    pub fn lines(&self, lang: Lang) -> Vec<String> {
+        let line = |problem: &Problem| match problem.place {
+            Some(Place { line, column }) => {
+                format!("{}:{line}:{column}: {}", self.file, problem.describe(lang))
+            }
+            None => format!("{}: {}", self.file, problem.describe(lang)),
+        };
+        self.problems.iter().map(line).collect()
     }
 }
 
@@ -412,11 +414,29 @@ const MOST: usize = 200;
 #[derive(Debug, Default)]
 pub(super) struct Problems(Vec<(usize, Problem)>);
 
+/// The same without the text that was given.
+fn without_value(mut kind: ProblemKind) -> ProblemKind {
+    if let ProblemKind::UnknownName { given, .. }
+    | ProblemKind::WrongType { given, .. }
+    | ProblemKind::TooLarge { given }
+    | ProblemKind::NotADuration { given }
+    | ProblemKind::WrongBeginning { given }
+    | ProblemKind::BadName { given }
+    | ProblemKind::LeadsOut { given }
+    | ProblemKind::Unfit { given } = &mut kind
+        && given.starts_with('"')
+    {
+        *given = format!("\"{BLANK}\"");
+    }
+    kind
+}
+
 impl Problems {
     pub(super) fn add(&mut self, at: usize, path: &Path<'_>, kind: ProblemKind, expected: Expected) {
         if self.is_full() {
             return;
         }
+        let kind = if path.may_hold_a_secret() { without_value(kind) } else { kind };
         self.0.push((at, Problem { path: path.to_string(), kind, expected, place: None }));
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::node::{Node, Value};
 use super::read_backoff::duration;
-use crate::protection::{Protection, Rate};
+use crate::protection::{Protection, Rate, queue_of_key};
 
 /// How targets are protected (R-P15).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Default for TargetSettings {
 }
 
 impl TargetSettings {
-    /// How the target of this name is protected. A host with a port follows the host without one.
+    /// How the target of this name is protected. A host with a port follows the host without one, a key of a queue the key.
     pub fn of(&self, target: &str) -> Protection {
         if let Some(own) = self.named.get(target) {
             return *own;
@@ -43,7 +43,10 @@ impl TargetSettings {
                 *bare.and_then(|bare| self.named.get(&bare)).unwrap_or(&self.default_host)
             }
             Some(("queue", _)) => self.default_queue,
-            Some(("key", _)) => self.default_key,
+            Some(("key", key)) => {
+                let bare = queue_of_key(key).map(|(_, key)| format!("key:{key}"));
+                *bare.and_then(|bare| self.named.get(&bare)).unwrap_or(&self.default_key)
+            }
             _ => Protection::default(),
         }
     }

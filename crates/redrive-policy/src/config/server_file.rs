@@ -66,7 +66,7 @@ pub(super) const SERVER: Table = Table {
             "Listen beyond this machine without TLS: a proxy in front of it does that (false).",
         ),
         Field::optional("concurrency", Shape::Whole { min: 0, max: 1_024 }, "How many jobs it runs at once."),
-        Field::optional("drain_for", DURATION, "How long what runs may take at the end (25s)."),
+        Field::optional("drain_for", DURATION, "How long what runs may take at the end (30s)."),
         Field::optional("max_connections", CONNECTIONS, "How many clients are served at a time (10000)."),
         Field::optional(
             "max_connections_per_address",

@@ -183,6 +183,17 @@ pub fn hold(settings: &Protection, state: &mut TargetState, now_ms: i64, holder:
     }
 }
 
+/// A call of `holder` was ended by somebody else, so its place is free: the holder may not live to say so. One that counts for longer
+/// than `until` has spoken of itself since then, lives, and knows better.
+pub fn free(state: &mut TargetState, holder: &str, until: i64) {
+    let Some(held) = state.holders.get_mut(holder).filter(|held| held.until <= until) else { return };
+    held.calls = held.calls.saturating_sub(1);
+    if held.calls == 0 {
+        state.holders.remove(holder);
+    }
+    state.full_since = None;
+}
+
 /// Forgets what was held against a target: its breaker closes, its lines and its budget begin anew. What runs still runs.
 pub fn reset(state: &mut TargetState) {
     let TargetState { holders, usual_ms, parked_total, opened_total, .. } = std::mem::take(state);

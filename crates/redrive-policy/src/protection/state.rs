@@ -198,6 +198,38 @@ impl TargetState {
             && seen.retry_line.waiting(now_ms) == 0
     }
 
+    /// Whether nothing but success is known of it: calls went well, nobody waited, and nothing was drawn from its budget. Nobody else
+    /// need hear of that.
+    pub fn is_unblemished(&self, settings: &Protection) -> bool {
+        let full = |(held, _): (i64, i64)| settings.budget.is_none_or(|budget| held >= budget.most());
+        let blank = TargetState {
+            window: self.window.iter().map(|part| Part { sick: 0, refused: 0, ..*part }).collect(),
+            usual_ms: self.usual_ms,
+            budget: self.budget.filter(|held| full(*held)),
+            ..TargetState::default()
+        };
+        *self == blank
+    }
+
+    /// Whether nobody has called it for so long after its breaker would have let a call pass, and nobody runs or waits. Then nothing in
+    /// it helps the next one.
+    pub fn is_left_alone(&self, now_ms: i64, for_ms: i64) -> bool {
+        let last = match self.phase {
+            Phase::Closed => return false,
+            Phase::Open { until, .. } => until,
+            Phase::HalfOpen { since, .. } | Phase::Ramp { since, .. } => since,
+        };
+        now_ms.saturating_sub(last) >= for_ms
+            && self.running(now_ms) == 0
+            && self.line.waiting(now_ms) == 0
+            && self.retry_line.waiting(now_ms) == 0
+    }
+
+    /// Whether somebody should look at it now: nobody calls it, few do, or work waits for it.
+    pub fn is_troubled(&self, now_ms: i64) -> bool {
+        self.phase != Phase::Closed || self.line.waiting(now_ms) > 0 || self.retry_line.waiting(now_ms) > 0
+    }
+
     /// How its calls went within the window.
     pub(super) fn sums(&self) -> Part {
         self.window.iter().fold(Part::default(), |sum, part| Part {

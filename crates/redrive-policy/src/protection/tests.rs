@@ -141,6 +141,28 @@ fn a_silent_holder_frees_its_share() {
     assert_eq!(state.standing(&settings, T0 + 30_001).running, 0);
 }
 
+/// R-P15: a call that was ended through another process is over, whether the process that let it through lives or not. One that has
+/// spoken of itself since then is believed.
+#[test]
+fn a_call_that_ended_elsewhere_frees_its_place() {
+    let settings = Protection { concurrency: Some(2), ..Protection::default() };
+    let mut state = TargetState::default();
+    for _ in 0..2 {
+        assert!(ask_one(&settings, &mut state, T0, Ask::default()).goes());
+    }
+    assert!(!ask_one(&settings, &mut state, T0 + 10, Ask::default()).goes());
+    free(&mut state, "me", T0 + 9 + 30_000);
+    assert_eq!(state.holders["me"].calls, 1);
+    assert!(ask_one(&settings, &mut state, T0 + 20, Ask::default()).goes());
+    free(&mut state, "me", T0 + 19 + 30_000);
+    assert_eq!(state.holders["me"].calls, 2, "it lives, and says that two run");
+    free(&mut state, "another", T0 + 30_000);
+    for _ in 0..3 {
+        free(&mut state, "me", T0 + 21 + 30_000);
+    }
+    assert!(state.holders.is_empty());
+}
+
 /// R-P15: work that waits for a place costs next to nothing while none comes free, and soon fills those that do.
 #[test]
 fn who_waits_for_a_place_asks_seldom() {

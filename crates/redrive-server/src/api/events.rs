@@ -87,6 +87,7 @@ pub(crate) struct EventsQuery {
 /// From which end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "EventOrder")]
 enum Wish {
     /// The newest first.
     Newest,
@@ -107,6 +108,17 @@ impl Told<'_> {
     fn new(event: &Event) -> Told<'_> {
         Told { seq: event.seq.0, job_id: event.job, event }
     }
+}
+
+/// An event as this caller may see it: what an attempt wrote may hold what it was given, and is shown to who may see that.
+pub(crate) fn seen_by(caller: &Caller, mut event: Event) -> Event {
+    if event.job.is_some()
+        && !caller.may(Scope::ReadPayload)
+        && let Some(data) = event.data.as_object_mut()
+    {
+        data.remove("output");
+    }
+    event
 }
 
 /// An event (R-E2).
@@ -229,7 +241,7 @@ async fn events(
         }
         for event in events {
             if reach.sees(&event).await? {
-                found.push(event);
+                found.push(seen_by(&caller, event));
             }
         }
     }
@@ -287,6 +299,7 @@ async fn event(
         JobState::Dead(letter) => Some(EscalationLevel::of(letter.cause, letter.retryable)),
         _ => None,
     });
+    let event = seen_by(&caller, event);
     let told = Told::new(&event);
     let detail = Detail {
         schema: "redrive/detail.v1",

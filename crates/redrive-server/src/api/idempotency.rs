@@ -5,7 +5,7 @@ use axum::extract::State;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use redrive::engine::{KeyReport, key_id};
-use redrive_policy::redact;
+use redrive::redact;
 use redrive_store::{KeyQuery, KeyState, StoredResponse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

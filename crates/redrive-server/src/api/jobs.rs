@@ -7,6 +7,7 @@ mod operate;
 mod origin;
 mod shapes;
 
+use crate::act::Why;
 use crate::caller::Scope;
 use crate::problem::Code;
 use crate::route::Route;
@@ -15,7 +16,7 @@ use enqueue::EnqueueBody;
 pub(super) use enqueue::allowed;
 use list::{Head, JobsQuery};
 use look::{LookQuery, Story, Trace};
-use operate::{CancelBody, Cancelled, Retried, RetryBody};
+use operate::{Cancelled, Retried, RetryBody};
 pub(super) use origin::{check_origin, not_alerts};
 use shapes::{AddedOneOrMany, Job};
 
@@ -65,7 +66,7 @@ pub(super) fn routes() -> Vec<Route> {
         .answers::<Trace>(200, "The oldest first."),
         Route::post("/v1/jobs/{id}/cancel", Scope::Operate, "cancel_job", "Ends a job.", operate::cancel)
             .place::<shape::JobId>("id")
-            .may_take::<CancelBody>()
+            .may_take::<Why>()
             .answers::<Cancelled>(200, "It is over, or its worker is asked to stop."),
         Route::post("/v1/jobs/{id}/retry", Scope::Operate, "retry_job", "Tries a job now.", operate::retry)
             .place::<shape::JobId>("id")

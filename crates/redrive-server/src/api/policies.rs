@@ -11,20 +11,22 @@ use redrive_policy::{
     AutoRedrive, Cause, Config, Failure, Format, History, Lang, Policy, Report, Rng, TaskRetryOverride,
     UserRule, decide, parse_retry_after, round_to_millis,
 };
+use redrive_store::MAX_OVERRIDES_BYTES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::Server;
 use crate::body::Body;
 use crate::caller::Scope;
 use crate::heavy::{heavy, short_enough};
 use crate::language::Language;
+use crate::object::Object;
 use crate::path::Path;
 use crate::problem::{Code, Problem};
 use crate::route::Route;
-use crate::shape::name;
 use crate::shape::policy::{Classification, ConfigChecked, ConfigProblem, Decision, PolicyLine, PolicyWhole};
+use crate::shape::{self, name};
 
 /// The longest configuration, and the most problems of one that are told.
 const MOST_CONFIG: usize = 256 * 1024;
@@ -118,7 +120,8 @@ struct Written {
     #[serde(default)]
     format: ConfigFormat,
     /// The same as JSON.
-    config: Option<Map<String, Value>>,
+    #[schemars(with = "Option<shape::Object>")]
+    config: Option<Object>,
 }
 
 /// In which language a configuration is written.
@@ -136,7 +139,7 @@ enum ConfigFormat {
 fn written(
     text: Option<&str>,
     format: ConfigFormat,
-    config: Option<Map<String, Value>>,
+    config: Option<&Object>,
 ) -> Result<(String, Format), Problem> {
     match (text, config) {
         (Some(text), None) => {
@@ -148,16 +151,15 @@ fn written(
             Ok((text.to_owned(), format))
         }
         (None, Some(config)) => {
-            let text = Value::Object(config).to_string();
-            short_enough(&text, MOST_CONFIG, "config")?;
-            Ok((text, Format::Json))
+            let text = config.text(MOST_CONFIG, "config")?;
+            Ok((text.to_owned(), Format::Json))
         }
         _ => Err(Problem::new(Code::Invalid, "policies.one_config")),
     }
 }
 
 async fn check(Language(lang): Language, Body(body): Body<Written>) -> Result<Json<ConfigChecked>, Problem> {
-    let (text, format) = written(body.text.as_deref(), body.format, body.config)?;
+    let (text, format) = written(body.text.as_deref(), body.format, body.config.as_ref())?;
     heavy(move || checked(&text, format, lang)).await.map(Json)
 }
 
@@ -209,16 +211,14 @@ fn recovery_problems(config: &Config, lang: Lang) -> Vec<ConfigProblem> {
 }
 
 /// The policy that is meant, with what is to be different about it.
-fn meant(
-    server: &Server,
-    name: Option<&str>,
-    overrides: Option<Map<String, Value>>,
-) -> Result<Policy, Problem> {
+fn meant(server: &Server, name: Option<&str>, overrides: Option<&Object>) -> Result<Policy, Problem> {
     let policy = match name {
         Some(name) => server.engine().policy(name)?,
         None => server.engine().default_policy(),
     };
     let Some(overrides) = overrides else { return Ok(policy) };
+    let overrides: Value = serde_json::from_str(overrides.text(MAX_OVERRIDES_BYTES, "overrides")?)
+        .map_err(|_| Problem::new(Code::Invalid, "json.wants.object").at("overrides"))?;
     let task =
         TaskRetryOverride::from_json(&json!({ "task_id": "asked", "overrides": overrides }), "overrides")
             .map_err(|error| {
@@ -238,7 +238,8 @@ struct Explain {
     /// The policy; the default one unless said.
     policy: Option<String>,
     /// What is to be different about it: the `overrides` of a job.
-    overrides: Option<Map<String, Value>>,
+    #[schemars(with = "Option<shape::Object>")]
+    overrides: Option<Object>,
     /// What the failure is.
     #[schemars(with = "Option<name::Cause>")]
     cause: Option<Cause>,
@@ -264,7 +265,7 @@ async fn explain(
     Language(lang): Language,
     Body(body): Body<Explain>,
 ) -> Result<Json<Decision>, Problem> {
-    let policy = meant(&server, body.policy.as_deref(), body.overrides)?;
+    let policy = meant(&server, body.policy.as_deref(), body.overrides.as_ref())?;
     let retry_after = match &body.retry_after {
         None => None,
         Some(value) => Some(wait(&server, value)?),
@@ -313,7 +314,8 @@ struct Delays {
     /// The policy; the default one unless said.
     policy: Option<String>,
     /// What is to be different about it: the `overrides` of a job.
-    overrides: Option<Map<String, Value>>,
+    #[schemars(with = "Option<shape::Object>")]
+    overrides: Option<Object>,
     /// The delays after a failure of this cause.
     #[schemars(with = "Option<name::Cause>")]
     cause: Option<Cause>,
@@ -332,7 +334,7 @@ struct DelaysTold {
 }
 
 async fn delays(State(server): State<Server>, Body(body): Body<Delays>) -> Result<Json<DelaysTold>, Problem> {
-    let policy = meant(&server, body.policy.as_deref(), body.overrides)?;
+    let policy = meant(&server, body.policy.as_deref(), body.overrides.as_ref())?;
     let count = body.count.unwrap_or(10);
     if !(1..=MOST_DELAYS).contains(&count) {
         return Err(Problem::new(Code::Invalid, "range.number")

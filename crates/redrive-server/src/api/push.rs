@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use redrive::engine::{BadEndpoint, EngineError, MOST_ENDPOINTS, PushEndpoint, PushSecret};
+use redrive::shown_webhook;
 use redrive_policy::round_to_millis;
 use redrive_store::Origin;
 use schemars::JsonSchema;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::jobs::not_alerts;
 use crate::Server;
-use crate::act::act;
+use crate::act::{Why, act};
 use crate::body::{Body, MayBody};
 use crate::caller::{Caller, Scope};
 use crate::path::Path;
@@ -35,7 +36,7 @@ pub(super) fn routes() -> Vec<Route> {
             .unguarded()
             .answers::<PushShown>(200, "The endpoint as it is now; with its secret, if that is new."),
         Route::delete("/v1/push/{name}", Scope::Admin, "remove_push", "Removes a push endpoint.", remove)
-            .may_take::<RemoveBody>()
+            .may_take::<Why>()
             .empty(204, "It is gone; calls that are under way are finished."),
     ]
 }
@@ -67,14 +68,6 @@ pub(crate) struct PushBody {
     why: Option<String>,
 }
 
-/// Why an endpoint is removed.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RemoveBody {
-    /// Why, for the record.
-    why: Option<String>,
-}
-
 /// A push endpoint.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PushShown {
@@ -84,7 +77,8 @@ pub(crate) struct PushShown {
     queue: String,
     /// Only these kinds; none: all of the queue.
     kinds: Vec<String>,
-    /// Where it is called.
+    /// Where it is called: the host alone, since the rest is often a secret. All of it when one endpoint is looked at with
+    /// `read:payload`.
     url: String,
     /// How many secrets each call is signed with.
     secrets: usize,
@@ -110,7 +104,7 @@ impl PushShown {
             name: endpoint.name,
             queue: endpoint.queue,
             kinds: endpoint.kinds,
-            url: endpoint.url,
+            url: shown_webhook(&endpoint.url),
             secrets: endpoint.secrets.len(),
             new_secret: new_secret.map(PushSecret::reveal),
             concurrency: endpoint.concurrency,
@@ -136,8 +130,10 @@ async fn get(
     Path(name): Path<String>,
 ) -> Result<Json<PushShown>, Problem> {
     caller.must_reach_all()?;
-    let endpoint = server.engine().push_endpoint(&name).await?;
-    endpoint.map(|endpoint| Json(PushShown::of(endpoint, None))).ok_or_else(|| unknown(&name))
+    let endpoint = server.engine().push_endpoint(&name).await?.ok_or_else(|| unknown(&name))?;
+    let whole = caller.may(Scope::ReadPayload).then(|| endpoint.url.clone());
+    let shown = PushShown::of(endpoint, None);
+    Ok(Json(PushShown { url: whole.unwrap_or_else(|| shown.url.clone()), ..shown }))
 }
 
 async fn put(
@@ -176,7 +172,7 @@ async fn remove(
     State(server): State<Server>,
     caller: Caller,
     Path(name): Path<String>,
-    MayBody(body): MayBody<RemoveBody>,
+    MayBody(body): MayBody<Why>,
 ) -> Result<http::StatusCode, Problem> {
     caller.must_reach_all()?;
     if server.engine().push_endpoint(&name).await?.is_none() {

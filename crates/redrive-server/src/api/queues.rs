@@ -3,13 +3,13 @@
 use axum::Json;
 use axum::extract::State;
 use redrive::engine::{Engine, QueueReport};
+use redrive::redact;
 use redrive_policy::protection::{Protection, Rate};
-use redrive_policy::redact;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::Server;
-use crate::act::act;
+use crate::act::{Why, act};
 use crate::body::MayBody;
 use crate::caller::{Caller, Scope};
 use crate::path::Path;
@@ -35,7 +35,7 @@ pub(super) fn routes() -> Vec<Route> {
             pause,
         )
         .place::<shape::Name>("queue")
-        .may_take::<WhyBody>()
+        .may_take::<Why>()
         .answers::<Stands>(200, "It is paused; what runs goes on."),
         Route::post(
             "/v1/queues/{queue}/resume",
@@ -45,7 +45,7 @@ pub(super) fn routes() -> Vec<Route> {
             resume,
         )
         .place::<shape::Name>("queue")
-        .may_take::<WhyBody>()
+        .may_take::<Why>()
         .answers::<Stands>(200, "Its work is handed out."),
     ]
 }
@@ -112,14 +112,6 @@ impl QueueTold {
     }
 }
 
-/// Why something is done.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct WhyBody {
-    /// Why; written down with the act.
-    why: Option<String>,
-}
-
 /// How a queue stands.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "QueueChanged")]
@@ -160,7 +152,7 @@ async fn pause(
     State(server): State<Server>,
     caller: Caller,
     Path(queue): Path<String>,
-    MayBody(body): MayBody<WhyBody>,
+    MayBody(body): MayBody<Why>,
 ) -> Result<Json<Stands>, Problem> {
     reached(&caller, &queue)?;
     act(&server, &caller, "queue.pause", queue.clone(), body.why.clone()).await?;
@@ -174,7 +166,7 @@ async fn resume(
     State(server): State<Server>,
     caller: Caller,
     Path(queue): Path<String>,
-    MayBody(body): MayBody<WhyBody>,
+    MayBody(body): MayBody<Why>,
 ) -> Result<Json<Stands>, Problem> {
     reached(&caller, &queue)?;
     act(&server, &caller, "queue.resume", queue.clone(), body.why).await?;

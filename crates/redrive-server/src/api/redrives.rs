@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::groups;
 use crate::Server;
-use crate::act::act;
+use crate::act::{Why, act};
 use crate::body::{Body, MayBody};
 use crate::caller::{Caller, Scope};
 use crate::path::Path;
@@ -84,6 +84,7 @@ impl JsonSchema for Id {
 /// Which letters go back, and how: exactly one of `ids`, `group`, `where` and `all`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "NewRedrive")]
 struct Wish {
     /// These.
     #[schemars(with = "Option<Vec<shape::JobId>>", length(min = 1, max = 1000))]
@@ -131,14 +132,6 @@ struct Asked {
 struct Redrives {
     /// The newest first.
     items: Vec<Redrive>,
-}
-
-/// Why something is done.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Why {
-    /// Why, for the record.
-    why: Option<String>,
 }
 
 async fn begin(

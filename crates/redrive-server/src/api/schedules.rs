@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::jobs::allowed;
 use crate::Server;
-use crate::act::act;
+use crate::act::{Why, act};
 use crate::body::{Body, MayBody};
 use crate::caller::{Caller, Scope};
 use crate::path::Path;
@@ -60,7 +60,7 @@ pub(super) fn routes() -> Vec<Route> {
         .empty(204, "It is gone; jobs that came of it stay."),
         Route::post("/v1/schedules/{name}/pause", Scope::Operate, "pause_schedule", "Lets it rest.", pause)
             .place::<ScheduleName>("name")
-            .may_take::<Reason>()
+            .may_take::<Why>()
             .answers::<ScheduleShape>(200, "It rests."),
         Route::post(
             "/v1/schedules/{name}/resume",
@@ -70,7 +70,7 @@ pub(super) fn routes() -> Vec<Route> {
             resume,
         )
         .place::<ScheduleName>("name")
-        .may_take::<Reason>()
+        .may_take::<Why>()
         .answers::<ScheduleShape>(200, "It goes on with its next tick."),
         Route::post(
             "/v1/schedules/{name}/run",
@@ -80,7 +80,7 @@ pub(super) fn routes() -> Vec<Route> {
             run,
         )
         .place::<ScheduleName>("name")
-        .may_take::<Reason>()
+        .may_take::<Why>()
         .answers::<Ran>(201, "The job is stored."),
     ]
 }
@@ -172,15 +172,6 @@ pub(crate) struct TickJob {
     /// What it goes to.
     #[schemars(with = "Option<shape::Name>")]
     target: Option<String>,
-}
-
-/// Why something is done.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "WhySchedule")]
-pub(crate) struct Reason {
-    /// Why; written down with the act.
-    why: Option<String>,
 }
 
 /// A schedule.
@@ -370,7 +361,7 @@ async fn pause(
     State(server): State<Server>,
     caller: Caller,
     Path(name): Path<String>,
-    MayBody(body): MayBody<Reason>,
+    MayBody(body): MayBody<Why>,
 ) -> Result<Json<ScheduleShape>, Problem> {
     paused(&server, &caller, &name, body.why, true).await.map(Json)
 }
@@ -379,7 +370,7 @@ async fn resume(
     State(server): State<Server>,
     caller: Caller,
     Path(name): Path<String>,
-    MayBody(body): MayBody<Reason>,
+    MayBody(body): MayBody<Why>,
 ) -> Result<Json<ScheduleShape>, Problem> {
     paused(&server, &caller, &name, body.why, false).await.map(Json)
 }
@@ -403,7 +394,7 @@ async fn run(
     State(server): State<Server>,
     caller: Caller,
     Path(name): Path<String>,
-    MayBody(body): MayBody<Reason>,
+    MayBody(body): MayBody<Why>,
 ) -> Result<(StatusCode, Json<Ran>), Problem> {
     reached(&server, &caller, &name).await?;
     act(&server, &caller, "schedule.run", name.clone(), body.why).await?;

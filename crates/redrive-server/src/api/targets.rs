@@ -3,12 +3,12 @@
 use axum::Json;
 use axum::extract::State;
 use redrive::engine::{TargetLimits, TargetReport};
-use redrive_policy::protection::Rate;
+use redrive_policy::protection::{Rate, queue_of_key};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Server;
-use crate::act::act;
+use crate::act::{Why, act};
 use crate::body::{Body, MayBody};
 use crate::caller::{Caller, Scope};
 use crate::language::Language;
@@ -47,7 +47,7 @@ pub(super) fn routes() -> Vec<Route> {
             reset,
         )
         .place::<shape::Name>("target")
-        .may_take::<WhyBody>()
+        .may_take::<Why>()
         .answers::<Reset>(200, "It is forgotten; what is parked keeps its times."),
         Route::put(
             "/v1/queues/{queue}/limits",
@@ -117,15 +117,6 @@ pub(crate) struct LimitsBody {
     /// How many calls may run at a time.
     #[schemars(range(min = 1, max = 1_000_000))]
     concurrency: Option<u32>,
-    /// Why; written down with the act.
-    why: Option<String>,
-}
-
-/// Why something is done.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "ResetReason")]
-pub(crate) struct WhyBody {
     /// Why; written down with the act.
     why: Option<String>,
 }
@@ -227,7 +218,7 @@ async fn reset(
     State(server): State<Server>,
     caller: Caller,
     Path(target): Path<String>,
-    MayBody(body): MayBody<WhyBody>,
+    MayBody(body): MayBody<Why>,
 ) -> Result<Json<Reset>, Problem> {
     reached(&caller, &target)?;
     act(&server, &caller, "target.reset", target.clone(), body.why).await?;
@@ -245,9 +236,11 @@ async fn one(
     Ok(Json(seen.report(lang)))
 }
 
-/// Whoever is limited to queues sees those, and no host or key: others' work goes there as well.
+/// Whoever is limited to queues sees those and the keys of those, and no host and no other key: others' work goes there as well.
 fn reaches(caller: &Caller, target: &str) -> bool {
-    caller.queues.is_empty() || target.strip_prefix("queue:").is_some_and(|queue| caller.reaches(queue))
+    let queue = target.strip_prefix("queue:").map(str::to_owned);
+    let queue = queue.or_else(|| Some(queue_of_key(target.strip_prefix("key:")?)?.0));
+    caller.queues.is_empty() || queue.is_some_and(|queue| caller.reaches(&queue))
 }
 
 fn reached(caller: &Caller, target: &str) -> Result<(), Problem> {

@@ -13,21 +13,24 @@ use redrive_policy::plan::{Plan, Work};
 use redrive_store::{NewJob, Origin, TaskId, TaskState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::jobs::{check_origin, not_alerts};
 use crate::Server;
-use crate::act::act;
+use crate::act::{Why, act};
 use crate::body::{Body, MayBody};
 use crate::caller::{Caller, Scope};
-use crate::heavy::{heavy, short_enough};
+use crate::heavy::heavy;
 use crate::language::Language;
+use crate::object::Object;
 use crate::path::Path;
 use crate::problem::{Code, Problem};
 use crate::query::Query;
 use crate::reach;
 use crate::route::Route;
-use crate::shape::task::{Task, TaskWhole, Trace};
+use crate::shape::{
+    self,
+    task::{Task, TaskWhole, Trace},
+};
 
 /// The most tasks that are listed.
 const MOST: u32 = 200;
@@ -107,9 +110,11 @@ impl JsonSchema for Id {
 /// A task to be begun.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "NewTask")]
 struct Wish {
     /// The plan, as `redrive task schema` describes it.
-    plan: Map<String, Value>,
+    #[schemars(with = "shape::Object")]
+    plan: Object,
 }
 
 /// Which tasks.
@@ -140,21 +145,12 @@ struct Tasks {
     items: Vec<Task>,
 }
 
-/// Why something is done.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Why {
-    /// Why, for the record.
-    why: Option<String>,
-}
-
 async fn begin(
     State(server): State<Server>,
     caller: Caller,
     Body(wish): Body<Wish>,
 ) -> Result<(StatusCode, Json<TaskWhole>), Problem> {
-    let text = Value::Object(wish.plan).to_string();
-    short_enough(&text, MOST_PLAN, "plan")?;
+    let text = wish.plan.text(MOST_PLAN, "plan")?.to_owned();
     let (mut plan, _) = heavy(move || Plan::parse(&text, Format::Json, "plan")).await?.map_err(|error| {
         Problem::in_words(Code::Invalid, |lang| {
             let told = error.problems.iter().take(TOLD).map(|problem| problem.describe(lang));

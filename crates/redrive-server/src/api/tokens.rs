@@ -8,6 +8,7 @@ use redrive_store::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::act::Why;
 use crate::body::{Body, MayBody};
 use crate::caller::{Caller, Scope};
 use crate::path::Path;
@@ -38,7 +39,7 @@ pub(super) fn routes() -> Vec<Route> {
         .answers::<shape::Page<TokenShape>>(200, "The tokens, the newest first."),
         Route::post("/v1/tokens/{id}/revoke", Scope::Admin, "revoke_token", "Revokes a token.", revoke)
             .place::<String>("id")
-            .may_take::<Reason>()
+            .may_take::<Why>()
             .answers::<TokenShape>(200, "The token, which holds no more.")
             .problems(&[Code::NotFound]),
     ]
@@ -83,15 +84,6 @@ enum ScopeShape {
     Operate,
     #[serde(rename = "admin")]
     Admin,
-}
-
-/// A reason for the record.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Reason {
-    /// Why, for the record.
-    #[serde(default)]
-    why: Option<String>,
 }
 
 /// A token; never its text, nor what is kept of it.
@@ -187,7 +179,7 @@ async fn revoke(
     State(server): State<Server>,
     Path(id): Path<String>,
     caller: Caller,
-    MayBody(body): MayBody<Reason>,
+    MayBody(body): MayBody<Why>,
 ) -> Result<Json<TokenShape>, Problem> {
     must_reach_all(&caller)?;
     let why = body.why.or(caller.why);

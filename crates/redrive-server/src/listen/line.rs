@@ -28,6 +28,8 @@ pub(super) struct Paces {
     pub(super) read_within: Duration,
     /// And so many bytes a second beyond that.
     pub(super) least_rate: u64,
+    /// Without taking a single byte, however much it has read before.
+    pub(super) still_for: Duration,
 }
 
 /// What the line and the requests on it know of each other.
@@ -139,6 +141,7 @@ impl<IO> Line<IO> {
             let now = Instant::now();
             let earned = Duration::from_secs(self.sent / self.paces.least_rate.max(1));
             let left = (self.paces.read_within + earned).saturating_sub(self.blocked);
+            let left = left.min(self.paces.still_for);
             self.blocked_since = Some(now);
             self.writing.as_mut().reset(now + left);
         }

@@ -19,10 +19,22 @@ const MOST_BYTES: u64 = 1 << 20;
 #[derive(Clone)]
 pub struct Tls(Arc<Inner>);
 
-struct Inner {
+struct Inner(RwLock<Certificate>);
+
+/// A certificate that was read, and can be shown.
+#[derive(Clone)]
+pub struct Certificate {
     cert: PathBuf,
     key: PathBuf,
-    config: RwLock<Arc<ServerConfig>>,
+    chain: Vec<CertificateDer<'static>>,
+    config: Arc<ServerConfig>,
+}
+
+impl PartialEq for Certificate {
+    /// Two are one if they look alike to a client.
+    fn eq(&self, other: &Certificate) -> bool {
+        self.chain == other.chain
+    }
 }
 
 /// Why a certificate cannot be shown.
@@ -60,30 +72,53 @@ pub enum TlsTrouble {
 impl Tls {
     /// Reads a certificate and its key.
     pub fn load(cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Result<Tls, TlsTrouble> {
-        let (cert, key) = (cert.into(), key.into());
-        let config = RwLock::new(read(&cert, &key)?);
-        Ok(Tls(Arc::new(Inner { cert, key, config })))
+        Ok(Tls(Arc::new(Inner(RwLock::new(Certificate::read(cert, key)?)))))
     }
 
     /// Reads them again. Connections that come from now on are shown the new one; when it cannot be used, the old one stays.
     pub fn reload(&self) -> Result<(), TlsTrouble> {
-        let config = read(&self.0.cert, &self.0.key)?;
-        *self.0.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        let held = self.shown();
+        self.show(Certificate::read(held.cert, held.key)?);
         Ok(())
     }
 
+    /// Connections that come from now on are shown this one.
+    pub fn show(&self, certificate: Certificate) {
+        *self.0.0.write().unwrap_or_else(PoisonError::into_inner) = certificate;
+    }
+
+    /// The one that they are shown now.
+    pub fn shown(&self) -> Certificate {
+        self.0.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        Arc::clone(&self.0.config.read().unwrap_or_else(PoisonError::into_inner)).into()
+        self.shown().config.into()
     }
 }
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls").field("cert", &self.0.cert).field("key", &self.0.key).finish_non_exhaustive()
+        self.shown().fmt(f)
     }
 }
 
-fn read(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsTrouble> {
+impl Certificate {
+    /// Reads a certificate and its key, which nobody is shown yet.
+    pub fn read(cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Result<Certificate, TlsTrouble> {
+        let (cert, key) = (cert.into(), key.into());
+        let (chain, config) = read(&cert, &key)?;
+        Ok(Certificate { cert, key, chain, config })
+    }
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("cert", &self.cert).field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+fn read(cert: &Path, key: &Path) -> Result<(Vec<CertificateDer<'static>>, Arc<ServerConfig>), TlsTrouble> {
     let name = |path: &Path| path.display().to_string();
     let nothing = |path, what| TlsTrouble::Nothing { file: name(path), what };
     let (bytes, _) = contents(cert)?;
@@ -103,11 +138,11 @@ fn read(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsTrouble> {
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
         .map_err(TlsTrouble::Unfit)?
         .with_no_client_auth()
-        .with_single_cert(certificates, private)
+        .with_single_cert(certificates.clone(), private)
         .map_err(TlsTrouble::Unfit)?;
     // h2 is not spoken.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    Ok((certificates, Arc::new(config)))
 }
 
 /// What is in a file, and who may read it; both of the same file, whatever happens to its name meanwhile.

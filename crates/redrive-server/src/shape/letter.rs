@@ -175,6 +175,7 @@ impl LetterWhole {
 
 /// A payload that was replaced.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "PayloadVersion")]
 pub struct Version {
     /// Its number, from 1.
     pub version: u32,

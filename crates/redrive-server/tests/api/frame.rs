@@ -116,3 +116,28 @@ impl http_body::Body for Pieces {
         std::task::Poll::Ready(piece)
     }
 }
+
+/// Issue 8, limits: what is read for somebody else has a size; what is too long is refused before anything is built of it.
+#[tokio::test]
+async fn what_is_read_for_others_has_a_size() {
+    let site = Site::sqlite().await;
+    let many: serde_json::Map<String, Value> = (0..20_000).map(|n| (format!("key{n}"), json!([n]))).collect();
+    for (path, body, field) in [
+        ("/v1/jobs", json!({ "kind": "k", "overrides": many }), "overrides"),
+        ("/v1/jobs", json!({ "jobs": [{ "kind": "k", "overrides": many }] }), "jobs[0].overrides"),
+        ("/v1/policies/explain", json!({ "cause": "network", "overrides": many }), "overrides"),
+        ("/v1/policies/delays", json!({ "overrides": many }), "overrides"),
+        ("/v1/policies/check", json!({ "config": many }), "config"),
+        ("/v1/policies/simulate", json!({ "config": many }), "config"),
+    ] {
+        let (status, problem) = site.post(path, &body).await;
+        assert_eq!((status, &problem["field"]), (413, &json!(field)), "{path}: {problem}");
+    }
+    for (path, body, field) in [
+        ("/v1/policies/check", json!({ "config": [1] }), "config"),
+        ("/v1/tasks", json!({ "plan": "nothing" }), "plan"),
+    ] {
+        let (status, problem) = site.post(path, &body).await;
+        assert_eq!((status, &problem["field"]), (400, &json!(field)), "{path}: {problem}");
+    }
+}

@@ -4,6 +4,7 @@
 mod dead_letters;
 mod escalations;
 mod groups;
+mod keyed;
 mod policies;
 mod reach;
 mod redrives;

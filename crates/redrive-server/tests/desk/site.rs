@@ -15,7 +15,7 @@ pub(crate) struct Site {
     pub(crate) engine: Engine,
     server: Server,
     address: SocketAddr,
-    client: reqwest::Client,
+    pub(crate) client: reqwest::Client,
     _folder: tempfile::TempDir,
 }
 
@@ -116,6 +116,13 @@ impl Site {
 
     pub(crate) async fn post_ok(&self, path: &str, body: &Value) -> Value {
         let (status, answer) = self.post(path, body).await;
+        assert!((200..300).contains(&status), "{path}: {status} {answer}");
+        answer
+    }
+
+    pub(crate) async fn put_ok(&self, path: &str, body: &Value) -> Value {
+        let answer = self.client.put(self.url(path)).json(body).send().await.unwrap();
+        let (status, answer) = (answer.status().as_u16(), answer.json().await.unwrap());
         assert!((200..300).contains(&status), "{path}: {status} {answer}");
         answer
     }

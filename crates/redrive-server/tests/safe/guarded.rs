@@ -251,3 +251,38 @@ async fn a_command_that_is_not_listed_is_not_run() {
     assert_eq!(letters.len(), 1, "the listed one succeeded");
     assert!(!std::path::Path::new(mark).exists());
 }
+
+/// Reliability 60: a name that stands for where we listen ourselves is refused at that port, although it is listed by name; whether
+/// we listen at that address or at all of this machine. Another port of the same machine is not ours.
+#[tokio::test]
+async fn a_name_for_where_we_listen_is_refused() {
+    let world = World::new().await;
+    let victim = Victim::new().await;
+    let port = victim.address.port();
+    let guard = || Guard::of(&config(&format!("[server]\nallow = [\"self.example:{port}\"]\n")));
+    let mut machine = vec![ip("127.0.0.1")];
+    // Beside loopback: the address by which this machine would go elsewhere, if it has one.
+    let out = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    if out.connect("192.0.2.1:9").is_ok() {
+        machine.push(out.local_addr().unwrap().ip());
+    }
+    for address in machine {
+        let (lookup, _) = names(vec![Ok(vec![address])]);
+        let listens = [
+            SocketAddr::new(address, port),
+            SocketAddr::new(ip("0.0.0.0"), port),
+            SocketAddr::new(ip("::"), port),
+        ];
+        for own in listens {
+            let id = add(&world, &format!("http://self.example:{port}/"), Origin::Api).await;
+            let (said, attempts) = run(&world, id, guard().and_not([own]), &lookup).await;
+            assert!(said.contains("where this server listens itself"), "{own}: {said}");
+            assert_eq!((attempts, victim.visits()), (1, 0), "{own}");
+        }
+    }
+    let (lookup, _) = names(vec![Ok(vec![ip("127.0.0.1")])]);
+    let id = add(&world, &format!("http://self.example:{port}/"), Origin::Api).await;
+    let other = SocketAddr::new(ip("127.0.0.1"), port.wrapping_add(1).max(1));
+    let (said, _) = run(&world, id, guard().and_not([other]), &lookup).await;
+    assert_eq!((said.as_str(), victim.visits()), ("", 1));
+}

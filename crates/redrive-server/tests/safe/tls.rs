@@ -16,7 +16,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion
 use crate::world::World;
 
 /// Makes a certificate for localhost; whether it can be made here.
-fn certificate(folder: &Path, name: &str) -> bool {
+pub(crate) fn certificate(folder: &Path, name: &str) -> bool {
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
     let made = std::process::Command::new("openssl")
         .args([
@@ -46,14 +46,17 @@ fn certificate(folder: &Path, name: &str) -> bool {
     true
 }
 
-async fn ask(
+/// Asks over TLS, knowing the certificates of this file; nothing when it is shown another one.
+pub(crate) async fn ask(
     world: &World,
     at: std::net::SocketAddr,
     cert: &Path,
     speaks: &'static SupportedProtocolVersion,
 ) -> Option<String> {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(cert).unwrap()).unwrap();
+    for known in CertificateDer::pem_file_iter(cert).unwrap() {
+        roots.add(known.unwrap()).unwrap();
+    }
     let provider = Arc::new(crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[speaks])

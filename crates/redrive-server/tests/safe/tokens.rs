@@ -199,3 +199,35 @@ async fn the_time_of_a_refusal_tells_nothing() {
     // A network hides far more than a microsecond; a lookup in the store for one and not for the other would not be hidden.
     assert!(t < 10.0 || apart < 1_000.0, "t = {t}, {apart} ns apart");
 }
+
+/// Design.md §6: a token that was made a moment ago elsewhere is a token at once, also while a server believes that there are none or
+/// only others; nobody who shows one is taken for somebody on this machine.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fresh_token_counts_at_once_everywhere() {
+    for kind in Kind::all() {
+        let ground = Ground::new(kind).await;
+        let (here, elsewhere) = (World::on(&ground, |_| ()).await, World::on(&ground, |_| ()).await);
+        for round in 0..5 {
+            // The server has just looked, and found none, or only those of before.
+            let (status, _) = here.enqueue(None).await;
+            assert_eq!(status, if round == 0 { 201 } else { 401 }, "{kind:?}");
+            let (_, reads) = elsewhere.token(&[Scope::Read], &[]).await;
+            assert_eq!(here.enqueue(Some(&reads)).await.0, 403, "{kind:?} {round}: it may not add jobs");
+            let (_, produces) = elsewhere.token(&[Scope::Produce], &[]).await;
+            assert_eq!(here.enqueue(Some(&produces)).await.0, 201, "{kind:?} {round}: and this one may");
+            let wrong = format!("{}x", &produces[..produces.len() - 1]);
+            assert_eq!(here.enqueue(Some(&wrong)).await.0, 401, "{kind:?} {round}");
+        }
+    }
+}
+
+/// Design.md §6: once the first token is made by another process, a server is open to its machine for a moment, and no longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_door_closes_within_a_moment_of_the_first_token() {
+    let ground = Ground::new(Kind::Sqlite).await;
+    let (here, elsewhere) = (World::on(&ground, |_| ()).await, World::on(&ground, |_| ()).await);
+    assert_eq!(here.enqueue(None).await.0, 201);
+    elsewhere.token(&[Scope::Admin], &[]).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(here.enqueue(None).await.0, 401);
+}

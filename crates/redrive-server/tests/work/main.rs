@@ -6,3 +6,4 @@ mod guide;
 mod pull;
 mod push;
 mod site;
+mod void;

@@ -256,3 +256,36 @@ async fn an_endpoint_set_over_the_api_is_guarded_and_its_secret_is_shown_once() 
     assert_eq!(site.client.delete(&at).send().await.unwrap().status().as_u16(), 204);
     assert_eq!(site.client.delete(&at).send().await.unwrap().status().as_u16(), 404);
 }
+
+/// R-P15, R-C5: an endpoint that takes every kind gets every job although somebody is to be told of alerts; the message goes to its
+/// receiver, and not to the endpoint.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endpoint_of_every_kind_and_a_receiver_both_get_theirs() {
+    for kind in Kind::all() {
+        let (service, url) = Service::start(|_, _| (200, String::new())).await;
+        let (people, told_at) = Service::start(|_, _| (200, String::new())).await;
+        let config = format!("[[alerts.receivers]]\nname = \"ops\"\nwebhook = \"{told_at}\"\n");
+        let site = Site::configured(kind, &config).await;
+        site.attend().await;
+        push(&site, vec![endpoint(&url)]);
+        for number in 0..10 {
+            site.engine
+                .job(["greet", "mail"][number % 2], &json!({ "number": number }))
+                .queue("q")
+                .enqueue()
+                .await
+                .unwrap();
+        }
+        let (status, told) = site.post("/v1/alerts/test", &json!({})).await;
+        assert!(status < 300, "{told}");
+        until("every job is pushed", async || service.calls().len() >= 10).await;
+        until("the message is delivered", async || !people.calls().is_empty()).await;
+        let sent: std::collections::BTreeSet<u64> = service
+            .calls()
+            .iter()
+            .map(|call| serde_json::from_slice::<Value>(&call.body).unwrap()["number"].as_u64().unwrap())
+            .collect();
+        assert_eq!((sent.len(), service.calls().len(), people.calls().len()), (10, 10, 1), "{kind:?}");
+        assert!(people.calls()[0].headers.contains_key("redrive-alert-hop"), "{kind:?}");
+    }
+}

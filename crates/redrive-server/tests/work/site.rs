@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use redrive::engine::{Engine, JobBuilder};
 use redrive::{Override, Policy};
+use redrive_policy::{Config, Format};
 use redrive_server::{Server, ServerSettings};
 use redrive_store::{Postgres, PostgresOptions, Sqlite, SqliteOptions, Store};
 use serde_json::{Value, json};
@@ -47,6 +48,12 @@ fn quick() -> Policy {
 
 impl Site {
     pub(crate) async fn new(kind: Kind) -> Site {
+        Site::configured(kind, "").await
+    }
+
+    /// A server whose configuration says this.
+    pub(crate) async fn configured(kind: Kind, config: &str) -> Site {
+        let config = Config::parse(config, Format::Toml, "redrive.toml").unwrap();
         let folder = tempfile::tempdir().unwrap();
         let store: Arc<dyn Store> = match kind {
             Kind::Sqlite => {
@@ -59,7 +66,7 @@ impl Site {
                 Arc::new(Postgres::open(shared.url(), options).await.unwrap())
             }
         };
-        let engine = Engine::builder(store).policy(quick()).build().unwrap();
+        let engine = Engine::builder(store).config(&config).policy(quick()).build().unwrap();
         let server = Server::new(&engine, ServerSettings::default());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -100,6 +107,14 @@ impl Site {
         let (status, answer) = self.post("/v1/leases/settle", &json!({ "items": items })).await;
         assert_eq!(status, 200, "{answer}");
         answer["items"].as_array().unwrap().clone()
+    }
+
+    /// How many long polls wait.
+    pub(crate) async fn waiting(&self) -> u64 {
+        let text = self.client.get(self.url("/metrics")).send().await.unwrap().text().await.unwrap();
+        let name = "redrive_http_requests_under_way{method=\"POST\",route=\"/v1/queues/{queue}/lease\"}";
+        let line = text.lines().find(|line| line.starts_with(name));
+        line.map_or(0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
     }
 
     /// Attempts so far, and where the job stands.

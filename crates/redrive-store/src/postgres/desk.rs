@@ -3,6 +3,8 @@
 //! A request for work that finds nothing waits here. A job that is enqueued meanwhile is handed to it in the very
 //! transaction that makes it durable; what others enqueue is heard of by `NOTIFY`, and found by looking every so often.
 
+mod opening;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
@@ -14,18 +16,14 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::LocalSet;
 
 use super::enqueue;
-use super::fault::Fault;
+use super::follow::Follow;
 use super::group::{Committed, Group};
 use super::key_look::LookCall;
-use super::line::{args, column};
-use super::memory::{EVENT_TYPES, Memory, Need, learn, learn_lanes};
-use super::migrate;
+use super::memory::Memory;
 use super::open::Address;
 use super::operation::Op;
 use super::parked::{Counted, Parked};
-use super::patience::Patience;
 use super::pool::Pool;
-use super::texts::{Texts, sql};
 use super::timeline::Last;
 use super::tx::Clock;
 use super::verb::{AnyQuestion, AnyVerb};
@@ -49,6 +47,7 @@ pub(super) enum Message {
     Look(LookCall),
     Verb(Box<dyn AnyVerb>),
     Ask(Box<dyn AnyQuestion>),
+    Follow(Follow),
     Pause(Duration, oneshot::Sender<()>),
     Close(oneshot::Sender<()>),
 }
@@ -171,6 +170,10 @@ impl Handle {
         }
     }
 
+    pub(super) fn follow(&self, follow: Follow) {
+        drop(self.sender.send(Message::Follow(follow)));
+    }
+
     /// Finishes what waits, then ends the thread.
     pub(super) async fn close(&self) {
         let (closed, told) = oneshot::channel();
@@ -204,6 +207,8 @@ pub(super) struct Room {
     pub(super) store_id: i64,
     hot: RefCell<VecDeque<Op>>,
     looks: RefCell<VecDeque<LookCall>>,
+    /// Who follows the stream, and was not looked for yet.
+    pub(super) followers: RefCell<Vec<Follow>>,
     pub(super) parked: RefCell<Parked>,
     /// Lanes in which nothing was due when we looked, and of which nothing was heard since.
     idle: RefCell<HashSet<i64>>,
@@ -214,6 +219,7 @@ pub(super) struct Room {
     pub(super) next_due: Cell<Option<Instant>>,
     wake_writer: Notify,
     pub(super) wake_looker: Notify,
+    pub(super) wake_follower: Notify,
     pub(super) wake_watch: Notify,
     pub(super) wake_herald: Notify,
     /// Something became ready that other processes should hear of.
@@ -237,7 +243,7 @@ async fn serve(
     shared: Shared,
     opened: oneshot::Sender<Result<i64, StoreError>>,
 ) {
-    let room = match open(opening, shared).await {
+    let room = match opening::open(opening, shared).await {
         Ok(room) => Rc::new_cyclic(|itself| Room { itself: itself.clone(), ..room }),
         Err(error) => {
             drop(opened.send(Err(error)));
@@ -251,6 +257,7 @@ async fn serve(
         tokio::task::spawn_local(Rc::clone(&room).write());
     }
     tokio::task::spawn_local(super::key_look::look(Rc::clone(&room)));
+    tokio::task::spawn_local(super::follow::follow(Rc::clone(&room)));
     tokio::task::spawn_local(super::watch::watch(Rc::clone(&room)));
     tokio::task::spawn_local(super::watch::herald(Rc::clone(&room)));
     tokio::task::spawn_local(super::watch::fold(Rc::clone(&room)));
@@ -271,6 +278,10 @@ async fn serve(
             Message::Ask(question) => {
                 tokio::task::spawn_local(Rc::clone(&room).look_up(question));
             }
+            Message::Follow(follow) => {
+                room.followers.borrow_mut().push(follow);
+                room.wake_follower.notify_one();
+            }
             Message::Pause(wait, over) => {
                 tokio::task::spawn_local(async move {
                     tokio::time::sleep(wait).await;
@@ -289,77 +300,6 @@ async fn serve(
     if let Some(told) = closed {
         // Whoever closed the store need not wait for it.
         let _told = told.send(());
-    }
-}
-
-/// Connects, brings the schema up to date, and reads what never changes.
-async fn open(opening: Opening, shared: Shared) -> Result<Room, StoreError> {
-    let texts = Rc::new(Texts::new(opening.address.schema()));
-    let memory = Rc::new(RefCell::new(Memory::default()));
-    let mut patience = Patience::within(opening.within);
-    let (line, store_id, keeper) = loop {
-        let trial = async {
-            let line = opening.address.connect(&texts).await?;
-            migrate::run(&line, &opening.address, opening.create).await?;
-            let row = line.first(sql!("store_read"), args![]).await?;
-            let row = row.ok_or_else(|| Fault::corrupt("the store's own row is missing"))?;
-            let store_id: i64 = column(&row, 0)?;
-            let types: Vec<Need> = EVENT_TYPES.iter().map(|name| Need::Name((*name).to_owned())).collect();
-            learn(&line, &memory, &types).await?;
-            learn_lanes(&line, &memory).await?;
-            let keeper = Keeper::new(opening.keys.clone(), store_id.cast_unsigned());
-            super::reseal::take_keys(&line, &keeper, opening.encrypt).await?;
-            super::timeline::greet(&line).await?;
-            Ok::<_, Fault>((line, store_id, keeper))
-        };
-        match trial.await {
-            Ok(opened) => break opened,
-            Err(fault) => match patience.after(&fault) {
-                Some(delay) => tokio::time::sleep(delay).await,
-                None => return Err(refused(&opening.address, fault)),
-            },
-        }
-    };
-    Ok(Room {
-        memory,
-        keeper,
-        clock: opening.clock,
-        lanes_are_stale: Cell::new(false),
-        pool: Pool::new(opening.address, texts, opening.connections, line, shared.answers),
-        last: RefCell::default(),
-        doubts: Cell::new(false),
-        store_id,
-        hot: RefCell::default(),
-        looks: RefCell::default(),
-        parked: RefCell::default(),
-        idle: RefCell::default(),
-        heard: Cell::new(0),
-        next_due: Cell::new(None),
-        answered: Cell::new((None, 0)),
-        wake_writer: Notify::new(),
-        wake_looker: Notify::new(),
-        wake_watch: Notify::new(),
-        wake_herald: Notify::new(),
-        news: Cell::new(false),
-        has_company: Cell::new(true),
-        to_fold: Cell::new(false),
-        busy: Cell::new(0),
-        done: Notify::new(),
-        closing: Cell::new(false),
-        waiting: shared.waiting,
-        workers: shared.workers,
-        counted: shared.counted,
-        itself: std::rc::Weak::new(),
-    })
-}
-
-/// Why a store cannot be opened: what the database says about us is said with where it is.
-fn refused(address: &Address, fault: Fault) -> StoreError {
-    let error = fault.into_error();
-    match error.trouble() {
-        Trouble::Database(why) => Trouble::Denied { location: address.location(), why: why.clone() }.into(),
-        Trouble::Unreachable(why) => Trouble::Unreachable(format!("{}: {why}", address.location())).into(),
-        _ => error,
     }
 }
 
@@ -574,6 +514,7 @@ impl Room {
         self.wake_writer.notify_waiters();
         self.wake_writer.notify_one();
         self.wake_looker.notify_one();
+        self.wake_follower.notify_one();
         self.wake_watch.notify_one();
         self.wake_herald.notify_one();
         loop {

@@ -362,19 +362,6 @@ impl Question for Causality {
     }
 }
 
-/// The last place in the stream before which nothing can appear any more, and the last place that there is.
-pub(super) struct Horizon;
-
-impl Question for Horizon {
-    type Answer = (EventSeq, EventSeq);
-
-    async fn ask(&self, line: &Line, _: &RefCell<Memory>, _: &Seals) -> Result<(EventSeq, EventSeq), Fault> {
-        let row = line.first(sql!("event_horizon"), args![]).await?;
-        let row = row.ok_or_else(|| Fault::corrupt("a question without an answer"))?;
-        Ok((EventSeq(column(&row, 0)?), EventSeq(column(&row, 1)?)))
-    }
-}
-
 /// Lines that were kept aside.
 pub(super) struct Asides {
     pub(super) after: i64,

@@ -80,7 +80,8 @@ impl Group {
         let jobs: usize = self.enqueues.iter().map(|call| call.ask.len()).sum();
         let settled: usize = self.settles.iter().map(|call| call.ask.len()).sum();
         let answers: usize = self.words.iter().map(|call| call.ask.weight()).sum();
-        jobs + settled + answers + self.len()
+        let wanted: usize = self.leases.iter().map(|call| call.request.max).sum();
+        jobs + settled + answers + wanted + self.len()
     }
 
     /// Everything in it, one by one.

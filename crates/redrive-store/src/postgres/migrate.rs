@@ -22,6 +22,7 @@ const MIGRATIONS: &[(i64, &str, i64, &str)] = &[
     (4, "idempotency", 4, include_str!("../../migrations/postgres/0004_idempotency.sql")),
     // A binary that knows no board would seal the rest anew and let the key of its notices go.
     (5, "server", 5, include_str!("../../migrations/postgres/0005_server.sql")),
+    (6, "target", 5, include_str!("../../migrations/postgres/0006_target.sql")),
 ];
 
 pub(super) fn newest() -> i64 {
@@ -84,10 +85,10 @@ async fn migrate(line: &Line, address: &Address, path: impl Fn() -> std::path::P
         tracing::info!(number, name, "migrating the store");
         line.say(&adapt(text, schema)).await?;
         line.run(sql!("migration_insert"), args![*number, *name, *oldest]).await?;
-        if schema == DEFAULT_SCHEMA {
-            // Where every search path finds it, if we may put it there.
-            line.say(sql!("enqueue_for_all")).await?;
-        }
+    }
+    if schema == DEFAULT_SCHEMA && found < newest() {
+        // Where every search path finds it, if we may put it there.
+        line.say(sql!("enqueue_for_all")).await?;
     }
     // A copy that was restored into a younger server goes on behind what it has.
     line.run(sql!("store_event_base"), args![]).await?;

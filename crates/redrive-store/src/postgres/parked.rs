@@ -33,6 +33,8 @@ pub(super) struct Counted {
     pub(super) rides: AtomicU64,
     /// How often the store was looked into for all of them.
     pub(super) looks: AtomicU64,
+    /// How often the end of the stream was looked at for all who follow it.
+    pub(super) follows: AtomicU64,
     /// How many wait, at the last walk.
     pub(super) parked: AtomicUsize,
 }

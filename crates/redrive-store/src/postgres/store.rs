@@ -1,8 +1,9 @@
 //! What the store promises, each verb by its noun.
 
 use std::future::Future;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::follow::Follow;
 use super::operation::{Call, Heartbeat, LeaseAnswer, LeaseCall, Op};
 use super::tx::Clock;
 use super::verb::{Answered, Question, Verb, question, verb};
@@ -18,13 +19,6 @@ use crate::status::StoreStatus;
 use crate::time::Timestamp;
 use crate::worker::{Takes, WorkerPresence, Workers};
 use crate::{Answer, CheckReport, Housekeeping, Pruned, Resealed};
-
-/// How often the stream is looked at for whoever follows it.
-const LOOK_FOR_EVENTS: Duration = Duration::from_millis(100);
-/// How often while it is only a matter of others' commits.
-const LOOK_SOON: Duration = Duration::from_millis(2);
-/// How long an event may wait for the transactions that were under way before its own, though nobody wants to wait.
-const SETTLING: Duration = Duration::from_secs(1);
 
 async fn answered<T>(answer: Answered<T>) -> Result<T, StoreError> {
     answer.await.unwrap_or_else(|_| Err(Trouble::Closed.into()))
@@ -175,20 +169,9 @@ impl Events for Postgres {
 
     fn wait_for_events(&self, after: EventSeq, wait: Duration) -> Answer<'_, EventSeq> {
         Box::pin(async move {
-            let arrived = Instant::now();
-            let until = arrived + wait.min(Duration::from_hours(1));
-            let mut goal = EventSeq(0);
-            loop {
-                let (complete, last) = self.read(event::Horizon).await?;
-                // What is there, but may still get neighbours before it, is waited for a little.
-                goal = if goal > after { goal } else { last };
-                let unsettled = goal > after.max(complete) && arrived.elapsed() < SETTLING;
-                if !unsettled && (complete > after || until <= Instant::now()) {
-                    return Ok(complete.max(after));
-                }
-                let left = until.saturating_duration_since(Instant::now());
-                self.desk.pause(if unsettled { LOOK_SOON } else { left.min(LOOK_FOR_EVENTS) }).await;
-            }
+            let (follow, answer) = Follow::new(after, wait);
+            self.desk.follow(follow);
+            answered(answer).await
         })
     }
 

@@ -12,6 +12,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (3, "tasks", include_str!("../../migrations/sqlite/0003_tasks.sql")),
     (4, "idempotency", include_str!("../../migrations/sqlite/0004_idempotency.sql")),
     (5, "server", include_str!("../../migrations/sqlite/0005_server.sql")),
+    (6, "target", include_str!("../../migrations/sqlite/0006_target.sql")),
 ];
 
 pub(super) fn newest() -> i64 {

@@ -6,12 +6,13 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use redrive_store::{Housekeeping, NewTask, Postgres, PostgresOptions, Tasks, Trouble};
+use redrive_store::{Housekeeping, JobId, Jobs, NewTask, Postgres, PostgresOptions, Tasks, Trouble};
 use redrive_testing::{Fault, Moment, Side, Wire, shared};
 
 use crate::given::{Hand, at, job, success};
 use crate::ground::{bounded, open, psql, try_open};
 
+const FIRST: &str = include_str!("../../migrations/postgres/0001_jobs.sql");
 const URL: &str = "REDRIVE_TEST_URL";
 const SCHEMA: &str = "REDRIVE_TEST_SCHEMA";
 
@@ -140,6 +141,47 @@ async fn a_store_of_the_second_schema_comes_through() {
     let applied = format!("SELECT max(number) FROM {schema}.migration");
     assert_eq!(psql(shared.url(), &applied), Postgres::schema().to_string());
     after.close().await.unwrap();
+}
+
+/// Row 42, R-D8, R-P15: in a store of the schema before it `redrive_enqueue` becomes the one that takes a target. Calls as before mean
+/// it, too, and whoever was allowed the old one is allowed the new one, and nobody else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_enqueues_from_sql_learns_of_targets() {
+    let Some(shared) = shared() else { return };
+    let schema = shared.schema();
+    open(shared.url(), &schema).await.close().await.unwrap();
+    let (_, function) = FIRST.split_once("-- Enqueues a job inside the caller's own transaction").unwrap();
+    let function = format!("-- Enqueues {function}").replace("redrive.", &format!("\"{schema}\"."));
+    let before = format!(
+        "DROP FUNCTION {schema}.redrive_enqueue; DELETE FROM {schema}.migration WHERE number >= 6; {function} \
+         REVOKE ALL ON FUNCTION {schema}.redrive_enqueue FROM PUBLIC; \
+         GRANT EXECUTE ON FUNCTION {schema}.redrive_enqueue TO pg_monitor WITH GRANT OPTION"
+    );
+    psql(shared.url(), &before);
+    let named = "SELECT string_agg(p.oid::regprocedure::text, ' ') FROM pg_proc p";
+    let named =
+        format!("{named} WHERE p.proname ~ '^redrive_enqueue' AND p.pronamespace = '{schema}'::regnamespace");
+    let old = psql(shared.url(), &named);
+
+    let store = open(shared.url(), &schema).await;
+    works(&store).await;
+    let new = psql(shared.url(), &named);
+    assert_eq!(new, old.replace(')', ",text)"), "one takes the place of the other");
+    let rights =
+        "SELECT string_agg(grantee::regrole || ' ' || is_grantable, ',' ORDER BY grantee::regrole::text)";
+    let rights = format!(
+        "{rights} FROM pg_proc p, aclexplode(p.proacl) WHERE p.oid = '{schema}.redrive_enqueue'::regproc AND grantee <> p.proowner"
+    );
+    assert_eq!(psql(shared.url(), &rights), "pg_monitor true");
+
+    let call = |rest: &str| format!("SELECT {schema}.redrive_enqueue('q', 'a', '{{}}'{rest})");
+    let job = |sql: &str| JobId(psql(shared.url(), sql).parse().unwrap());
+    let target = async |id| store.job(id).await.unwrap().unwrap().job.unwrap().target;
+    assert_eq!(target(job(&call(", target => 'tenant-7'"))).await.as_deref(), Some("tenant-7"));
+    assert_eq!(target(job(&call(""))).await, None);
+    let refused = std::panic::catch_unwind(|| psql(shared.url(), &call(", target => ''")));
+    assert!(refused.is_err(), "a name that is none was taken");
+    store.close().await.unwrap();
 }
 
 /// Row 42: a schema that is newer, but says that this binary may work beside it, is worked with: what was added is left alone.

@@ -24,6 +24,7 @@ pub use rules::{AlertRule, AlertUnit, Finding};
 pub use silence::{NewSilence, Silence};
 
 use super::{Engine, EngineError};
+use crate::http_call::shown_webhook;
 use message::Message;
 use turn::State;
 
@@ -171,10 +172,7 @@ fn is_own(url: &str, listen: &[String]) -> bool {
 /// A receiver's address as it may be shown: of a webhook the host alone, since the rest is often a secret.
 fn shown_place(receiver: &AlertReceiver) -> String {
     match &receiver.by {
-        AlertBy::Webhook { url, .. } => match reqwest::Url::parse(url) {
-            Ok(url) => format!("{}://{}/…", url.scheme(), url.host_str().unwrap_or_default()),
-            Err(_) => "webhook".to_owned(),
-        },
+        AlertBy::Webhook { url, .. } => shown_webhook(url),
         AlertBy::Command(argv) => argv.first().cloned().unwrap_or_default(),
     }
 }
@@ -186,11 +184,7 @@ impl Engine {
     }
 
     /// Exchanges when people are told, and who, for what a configuration says.
-    pub(super) fn reload_alerts(&self, settings: &AlertSettings, listen: &[String]) {
-        if let Err(error) = check_receivers(settings, listen) {
-            tracing::error!(%error, "the alerts stay as they were");
-            return;
-        }
+    pub(super) fn reload_alerts(&self, settings: &AlertSettings) {
         let mut held = self.0.alerts.settings.lock().unwrap_or_else(PoisonError::into_inner);
         *held = Arc::new(settings.clone());
     }

@@ -10,13 +10,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use redrive_policy::{Cause, Details, Failure, RuleId, Verdict, human_duration, round_to_millis};
+use redrive_policy::{
+    Cause, Details, Failure, KnownSecrets, RuleId, Verdict, human_duration, round_to_millis,
+};
 use redrive_store::{Ending, EventSeq, LeasedJob, LetterReason, Output};
 use tokio::sync::futures::OwnedNotified;
 
 use super::Engine;
 use super::executor::{Boxed, Running, Wish, Work, Worked};
-use super::settle::{Failing, bounded_why, ending_of};
+use super::settle::{Failing, bounded_why, ending_of, redacted_output};
 use crate::hooks::{guarded, panic_message};
 use crate::outcome::{Evidence, Executed, Outcome};
 
@@ -70,17 +72,18 @@ pub(super) async fn run(running: &Running, work: &dyn Work) -> Ending {
         Ran::Ended(Worked::Executed(executed)) => {
             let Executed { outcome, exit_code, stdout_tail, stderr_tail, .. } = executed;
             let output = Output { stdout: stdout_tail, stderr: stderr_tail };
+            let known = || KnownSecrets::of_payload(&running.job.payload);
             match outcome {
                 Outcome::Succeeded => {
                     let max_retries = engine.policies().of_job(&running.job).policy.max_retries;
-                    let output = (!output.is_empty()).then(|| Box::new(output));
+                    let output = (!output.is_empty()).then(|| Box::new(redacted_output(output, &known())));
                     return Ending::Succeeded { latency, exit_code, max_retries, output };
                 }
                 Outcome::Snoozed(delay) => {
                     return Ending::Snoozed { run_at: engine.now().after(delay), held_for };
                 }
                 Outcome::Cancelled(why) => {
-                    let why = bounded_why(&why);
+                    let why = bounded_why(&known().mask(&why));
                     return Ending::Cancelled { why, exit_code };
                 }
                 Outcome::Failed(evidence) => {

@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use redrive_policy::{Cause, Verdict};
+use redrive_policy::{Cause, KnownSecrets, Verdict};
 use redrive_store::{Ending, JobId};
 use serde::de::DeserializeOwned;
 
@@ -245,9 +245,19 @@ async fn execute(first: &Running, running: &[Running], work: Boxed<'static, Answ
     match ended {
         Ok(Ok(answers)) => Answered::Answers(answers),
         _ if first.wish().is_some() => Answered::Released,
-        Ok(Err(evidence)) => Answered::Failed(Box::new(classified(first.engine(), &evidence))),
-        Err(message) => Answered::Failed(Box::new(panicked(message))),
+        Ok(Err(evidence)) => {
+            let mut failing = classified(first.engine(), &evidence);
+            failing.evidence = evidence.redacted_knowing(&known_of(running));
+            Answered::Failed(Box::new(failing))
+        }
+        Err(message) => Answered::Failed(Box::new(panicked(known_of(running).mask(&message).into_owned()))),
     }
+}
+
+/// What the jobs of a batch were given: what is said about all of them may repeat it of any.
+fn known_of(running: &[Running]) -> KnownSecrets {
+    let payloads = running.iter().map(|one| KnownSecrets::of_payload(&one.job.payload));
+    payloads.fold(KnownSecrets::default(), KnownSecrets::with)
 }
 
 /// What is believed about one item.

@@ -5,13 +5,13 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use redrive_policy::{AutoRedrive, Classifier, Config, EscalateSettings, Lang, Policy, RecoverySettings};
+use redrive_policy::{AutoRedrive, Classifier, Config, Lang, Policy};
 use redrive_store::{Sqlite, SqliteOptions, Store};
 
 use super::escalation::{Escalated, Listener, Telling};
 use super::maintenance::ClockWatch;
-use super::maintenance::recover::Rule;
 use super::policies::Policies;
+use super::reload::Held;
 use super::target::Targets;
 use super::{Clock, Engine, EngineError, Shared, SystemClock};
 
@@ -192,41 +192,33 @@ impl EngineBuilder {
     /// The engine; an error for a default policy that nobody has defined, and for a rule that cannot be obeyed.
     pub fn build(self) -> Result<Engine, EngineError> {
         let config = self.config.as_ref();
-        let default = self
-            .default_policy
-            .or_else(|| config.and_then(|config| config.settings.policy.clone()))
-            .unwrap_or_else(|| "standard".to_owned());
-        let policies = Policies::new(config, self.own, &default)?;
+        let policies = Policies::new(config, self.own, self.default_policy)?;
         let classifier = self
             .classifier
             .or_else(|| config.map(Config::classifier))
             .unwrap_or_else(|| Classifier::with_user_rules(Vec::new()));
-        let of_config = config.map(|config| config.auto_redrive.as_slice()).unwrap_or_default();
-        let recovery_rules =
-            of_config.iter().chain(&self.auto_redrive).map(Rule::new).collect::<Result<_, _>>()?;
+        let held = Held::new(config, &self.auto_redrive)?;
         #[cfg(feature = "alerts")]
         let alerts = config.map(|config| config.alerts.clone()).unwrap_or_default();
         #[cfg(feature = "alerts")]
         super::alert::check_receivers(&alerts, config.map_or(&[], |config| &config.server.listen))?;
-        let escalate = config.map_or_else(EscalateSettings::default, |config| config.escalate);
         Ok(Engine(Arc::new(Shared {
             clock_watch: Mutex::new(ClockWatch::new(&*self.clock)),
             store: self.store.0,
             clock: self.clock,
             policies: RwLock::new(Arc::new(policies)),
             classifier: RwLock::new(Arc::new(classifier)),
-            recovery: config.map_or_else(RecoverySettings::default, |config| config.recovery),
             #[cfg(all(feature = "snapshot", feature = "exec"))]
             snapshots: self.snapshots,
             #[cfg(all(feature = "snapshot", feature = "exec"))]
             file_listener: self.file_listener.map(|hears| hears.0),
-            escalate,
-            telling: Telling::new(self.listener, escalate.notify_immediately),
+            telling: Telling::new(self.listener, held.escalate.notify_immediately),
+            held: RwLock::new(Arc::new(held)),
             lang: self.lang.or_else(|| config.and_then(|config| config.settings.lang)).unwrap_or_default(),
             seed: self.seed.map(AtomicU64::new),
             targets: Targets::new(config.map(|config| config.targets.clone()).unwrap_or_default()),
             retention: self.retention,
-            recovery_rules,
+            own_rules: self.auto_redrive,
             longest_lease_ms: AtomicU64::new(0),
             desk: tokio::sync::Mutex::new(None),
             #[cfg(feature = "alerts")]

@@ -73,7 +73,7 @@ pub(super) async fn letter(
         trace_file: None,
         relevant_logs: &logs,
     }
-    .report(&engine.0.escalate, engine.0.lang);
+    .report(&engine.held().escalate, engine.0.lang);
     let report = serde_json::to_value(report).unwrap_or(Value::Null);
     NewLetter { reason, context: context(leased, failed), report }
 }

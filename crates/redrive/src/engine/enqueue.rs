@@ -40,10 +40,11 @@ impl Engine {
         for (place, job) in jobs.iter().enumerate() {
             let at = |error| (place, error);
             policies.named(job.policy.as_deref()).map_err(at)?;
+            // First whether it is short enough to be read.
+            job.validate().map_err(|error| at(error.into()))?;
             if let Some(overrides) = &job.overrides {
                 JobOverrides::parse(overrides).map_err(at)?;
             }
-            job.validate().map_err(|error| at(error.into()))?;
         }
         Ok(())
     }

@@ -36,7 +36,7 @@ const STEP_LEEWAY: Duration = Duration::from_mins(45);
 pub struct CommandExecutor {
     wiring: Box<dyn Fn(&Running) -> Wiring + Send + Sync>,
     /// The programs that jobs which came in over the API may run.
-    listed: Vec<String>,
+    listed: Box<dyn Fn() -> Vec<String> + Send + Sync>,
 }
 
 impl CommandExecutor {
@@ -52,14 +52,20 @@ impl CommandExecutor {
 
     /// The same, for those who want to know which attempt it is: how `redrive task run` shows what each step writes.
     pub fn wired_by(wiring: impl Fn(&Running) -> Wiring + Send + Sync + 'static) -> CommandExecutor {
-        CommandExecutor { wiring: Box::new(wiring), listed: Vec::new() }
+        CommandExecutor { wiring: Box::new(wiring), listed: Box::new(Vec::new) }
     }
 
     /// Jobs that came in over the API may run these programs, exactly as they are written here; without this, none.
     #[must_use]
-    pub fn listing(mut self, programs: impl IntoIterator<Item = impl Into<String>>) -> CommandExecutor {
-        self.listed.extend(programs.into_iter().map(Into::into));
-        self
+    pub fn listing(self, programs: impl IntoIterator<Item = impl Into<String>>) -> CommandExecutor {
+        let programs: Vec<String> = programs.into_iter().map(Into::into).collect();
+        self.listed_by(move || programs.clone())
+    }
+
+    /// The same for a list that may change: it is asked for before each such job is run.
+    #[must_use]
+    pub fn listed_by(self, programs: impl Fn() -> Vec<String> + Send + Sync + 'static) -> CommandExecutor {
+        CommandExecutor { listed: Box::new(programs), ..self }
     }
 
     async fn carry_out(&self, running: &Running, spec: &CommandSpec) -> Executed {
@@ -174,7 +180,7 @@ impl Executor for CommandExecutor {
     fn execute<'a>(&'a self, running: &'a Running) -> Pin<Box<dyn Future<Output = Executed> + Send + 'a>> {
         Box::pin(async move {
             match CommandSpec::from_payload(&running.job.payload) {
-                Ok(spec) => match may_run(running.job.origin, &spec, &self.listed) {
+                Ok(spec) => match may_run(running.job.origin, &spec, &(self.listed)()) {
                     Ok(()) => self.carry_out(running, &spec).await,
                     Err(refused) => Executed::silent(Outcome::failed(not_run(&refused)), Duration::ZERO),
                 },

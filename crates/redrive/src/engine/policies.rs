@@ -10,6 +10,9 @@ use redrive_store::Job;
 use super::EngineError;
 use super::overrides::JobOverrides;
 
+/// The policy of jobs that name none, where nobody says so.
+const USUAL: &str = "standard";
+
 /// A policy and its version, which is worked out once.
 #[derive(Debug, Clone)]
 pub(super) struct Named {
@@ -31,13 +34,15 @@ pub(super) struct Policies {
     /// Those that were given one by one; they beat a configuration's.
     own: Vec<Policy>,
     default: Named,
+    /// The name of the default that was given beside any configuration.
+    own_default: Option<String>,
 }
 
 impl Policies {
     pub(super) fn new(
         config: Option<&Config>,
         own: Vec<Policy>,
-        default: &str,
+        own_default: Option<String>,
     ) -> Result<Policies, EngineError> {
         let none = Config::default();
         let config = config.unwrap_or(&none);
@@ -50,21 +55,17 @@ impl Policies {
         for policy in &own {
             by_name.insert(policy.name.clone(), Named::new(policy.clone()));
         }
-        let Some(default) = by_name.get(default).cloned() else {
-            let known = by_name.into_keys().collect();
-            return Err(EngineError::UnknownPolicy { name: default.to_owned(), known });
+        let name = own_default.as_deref().or(config.settings.policy.as_deref()).unwrap_or(USUAL);
+        let Some(default) = by_name.get(name).cloned() else {
+            let (name, known) = (name.to_owned(), by_name.into_keys().collect());
+            return Err(EngineError::UnknownPolicy { name, known });
         };
-        Ok(Policies { by_name, own, default })
+        Ok(Policies { by_name, own, default, own_default })
     }
 
-    /// The same with another configuration. A default that it no longer has stays as it was.
-    pub(super) fn reloaded(&self, config: &Config) -> Policies {
-        let name = &self.default.policy.name;
-        Policies::new(Some(config), self.own.clone(), name).unwrap_or_else(|_| Policies {
-            by_name: self.by_name.clone(),
-            own: self.own.clone(),
-            default: self.default.clone(),
-        })
+    /// The same with another configuration.
+    pub(super) fn reloaded(&self, config: &Config) -> Result<Policies, EngineError> {
+        Policies::new(Some(config), self.own.clone(), self.own_default.clone())
     }
 
     /// The policy of jobs that name none.

@@ -146,7 +146,7 @@ impl PutBack {
 /// ends when they cannot be.
 pub(super) async fn begin(running: &Running, protected: Option<&Protected>) -> Result<Guard, Box<Executed>> {
     let engine = running.engine();
-    let Some(protected) = protected.filter(|_| engine.0.recovery.enable_snapshots) else {
+    let Some(protected) = protected.filter(|_| engine.held().recovery.enable_snapshots) else {
         return Ok(Guard { kept: None });
     };
     let Some(place) = engine.0.snapshots.clone() else {
@@ -201,7 +201,7 @@ fn request(
         id: format!("{}{fence:010}", prefix(job)).parse().ok(),
         ignore: plan.ignore.clone(),
         task_id: running.job.caller_id.clone().or_else(|| Some(job.to_string())),
-        keep_for: Duration::from_hours(u64::from(engine.0.recovery.snapshot_retention_hours)),
+        keep_for: Duration::from_hours(u64::from(engine.held().recovery.snapshot_retention_hours)),
         ..SnapshotRequest::of(plan.roots.iter().map(|root| protected.base.join(root)))
     };
     if let Some(max) = plan.max_bytes {
@@ -341,7 +341,7 @@ impl Engine {
         base: &Path,
         scope: Scope,
     ) -> Result<Option<PutBack>, SnapshotError> {
-        let Some(place) = self.0.snapshots.as_ref().filter(|_| self.0.recovery.enable_snapshots) else {
+        let Some(place) = self.0.snapshots.as_ref().filter(|_| self.held().recovery.enable_snapshots) else {
             return Ok(None);
         };
         let Some(id) = newest(place, job).await? else {

@@ -21,6 +21,7 @@ pub use run::PushClients;
 pub use sign::{BadSecret, PushSecret};
 
 use super::{Engine, EngineError};
+use crate::http_call::shown_webhook;
 
 /// The space of the board in which endpoints are kept.
 const SPACE: &str = "push";
@@ -33,8 +34,8 @@ const MOST_KINDS: usize = 100;
 /// How often a change that somebody else outran is tried again.
 const TRIES: usize = 10;
 
-/// A service that is called for jobs of a queue.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A service that is called for jobs of a queue. Its address is often a secret: only whom it leads to is ever told.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PushEndpoint {
     /// Its name.
@@ -101,6 +102,9 @@ impl PushEndpoint {
             Err(error) => return bad("url", format!("is no address: {error}")),
             Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => {
                 return bad("url", "must be http:// or https://".to_owned());
+            }
+            Ok(_) if self.url.contains('…') => {
+                return bad("url", "must be the whole address, not what is shown of it".to_owned());
             }
             Ok(url) if !url.username().is_empty() || url.password().is_some() => {
                 return bad("url", "must not hold a name or a password: calls are signed".to_owned());
@@ -234,9 +238,21 @@ impl Engine {
     }
 }
 
+impl fmt::Debug for PushEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PushEndpoint")
+            .field("name", &self.name)
+            .field("queue", &self.queue)
+            .field("kinds", &self.kinds)
+            .field("url", &shown_webhook(&self.url))
+            .field("enabled", &self.enabled)
+            .finish_non_exhaustive()
+    }
+}
+
 impl fmt::Display for PushEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({} → {})", self.name, self.queue, self.url)
+        write!(f, "{} ({} → {})", self.name, self.queue, shown_webhook(&self.url))
     }
 }
 

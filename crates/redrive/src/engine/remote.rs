@@ -12,8 +12,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
-use redrive_policy::Verdict;
 use redrive_policy::protection::CallResult;
+use redrive_policy::{KnownSecrets, Verdict};
 use redrive_store::{
     Ending, EventSeq, Job, JobId, LeaseRequest, LeaseToken, LeasedJob, LetterReason, Output, Renewal,
     Settled, Settlement, StoreError, Timestamp, Trouble, WorkerId,
@@ -23,8 +23,8 @@ pub use text::HeldLease;
 
 use super::attempt::late;
 use super::executor::Boxed;
-use super::settle::{Failing, bounded_why, classified, ending_of, set_aside};
-use super::target::result_of;
+use super::settle::{Failing, bounded_why, classified, ending_of, redacted_output, set_aside};
+use super::target::{MadeBy, result_of};
 use super::{Engine, EngineError};
 use crate::bounded::both_ends;
 use crate::outcome::Evidence;
@@ -234,13 +234,13 @@ impl Remote {
         }
         let decided: Vec<Decided> = settlements.iter().map(decided).collect();
         let results = settlements.iter().map(|one| {
-            let (job, began) = of_others.remove(&one.token)?;
-            Some((job, result_of(&one.ending, began)))
+            let (job, began, by) = of_others.remove(&one.token)?;
+            Some((job, result_of(&one.ending, began), by))
         });
-        let results: Vec<Option<(Job, CallResult)>> = results.collect();
+        let results: Vec<Option<(Job, CallResult, u64)>> = results.collect();
         let settled = self.engine.settle(settlements).await?;
         let heard = results.into_iter().zip(&settled).filter(|(_, settled)| **settled != Settled::Stale);
-        let heard: Vec<(Job, CallResult)> = heard.filter_map(|(result, _)| result).collect();
+        let heard: Vec<(Job, CallResult, u64)> = heard.filter_map(|(result, _)| result).collect();
         if !heard.is_empty() {
             self.engine.observe_of_others(heard).await;
         }
@@ -258,16 +258,20 @@ impl Remote {
             .collect())
     }
 
-    /// The jobs that another process has let through to a protected target, and when they began: it will not hear how they end.
-    async fn of_others(&self, ends: &[RemoteEnd]) -> Result<HashMap<LeaseToken, (Job, i64)>, EngineError> {
+    /// The jobs that another process has let through to a protected target, when they began, and who it was: it will not hear how
+    /// they end.
+    async fn of_others(
+        &self,
+        ends: &[RemoteEnd],
+    ) -> Result<HashMap<LeaseToken, (Job, i64, u64)>, EngineError> {
         let mut jobs = HashMap::new();
         for RemoteEnd { held, .. } in ends {
-            if held.protected
+            if let Some(by) = held.let_through_by
                 && !self.engine.let_through(held.token)
                 && let Some(job) =
                     self.engine.store().job(held.token.job).await?.and_then(|record| record.job)
             {
-                jobs.insert(held.token, (job, held.leased_at.millis()));
+                jobs.insert(held.token, (job, held.leased_at.millis(), by));
             }
         }
         Ok(jobs)
@@ -298,9 +302,20 @@ impl Remote {
         let output = Output { stdout: output.filter(|text| !text.is_empty()), stderr: None };
         let failing = match outcome {
             RemoteOutcome::Succeeded => {
-                let output = (!output.is_empty()).then(|| Box::new(output));
-                let max_retries = held.max_retries;
-                return ready(token, Ending::Succeeded { latency, exit_code: None, max_retries, output });
+                let succeeded = move |output| {
+                    let max_retries = held.max_retries;
+                    Ending::Succeeded { latency, exit_code: None, max_retries, output }
+                };
+                if output.is_empty() {
+                    return ready(token, succeeded(None));
+                }
+                return Box::pin(async move {
+                    // What the job was given is known only with the job, and what was written may repeat it.
+                    let job = engine.store().job(token.job).await?.and_then(|record| record.job);
+                    let known = KnownSecrets::of_payload(&job.map(|job| job.payload).unwrap_or_default());
+                    let ending = succeeded(Some(Box::new(redacted_output(output, &known))));
+                    Ok(Settlement { token, ending })
+                });
             }
             RemoteOutcome::Snoozed(delay) => {
                 return ready(token, Ending::Snoozed { run_at: now.after(delay), held_for: None });
@@ -315,7 +330,7 @@ impl Remote {
             RemoteOutcome::Failed { evidence, again, stack } => {
                 let mut failing = classified(engine, &evidence);
                 failing.exit_code = evidence.exit_code;
-                failing.stack = stack.map(|stack| both_ends(&redact(&stack), TEXT_BOUND).into_owned());
+                failing.stack = stack;
                 if let Some(again) = again {
                     failing.failure.verdict = if again { Verdict::Yes } else { Verdict::No };
                 }
@@ -370,10 +385,10 @@ impl Kept<'_> {
     /// What may not go to its target now is parked.
     async fn park(&mut self) -> Result<(), EngineError> {
         let engine = &self.remote.engine;
-        if engine.passes_freely(&self.leased, None) {
+        if engine.passes_freely(&self.leased, MadeBy::Elsewhere) {
             return Ok(());
         }
-        let endings = engine.gate(&self.leased, None, None).await?;
+        let endings = engine.gate(&self.leased, MadeBy::Elsewhere, None).await?;
         let parked = self
             .leased
             .iter()
@@ -396,7 +411,8 @@ impl Kept<'_> {
         let hand = |leased: LeasedJob| {
             let max_retries = policies.max_retries_of(&leased.job);
             let protected = self.protected.contains(&leased.token);
-            let held = HeldLease { protected, ..HeldLease::of(&leased, lease_for, max_retries, now) };
+            let let_through_by = protected.then(|| engine.holder_number());
+            let held = HeldLease { let_through_by, ..HeldLease::of(&leased, lease_for, max_retries, now) };
             let idempotency_key =
                 leased.job.idempotency_key.clone().unwrap_or_else(|| leased.job.id.idempotency_key(store_id));
             HandedOut { lease: sealer.write(&held), leased, idempotency_key }

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use redrive_policy::{
-    Cause, Decision, DecisionKind, DecisionRecord, Failure, History, Lang, Verdict, decide, fingerprint,
-    round_to_millis,
+    Cause, Decision, DecisionKind, DecisionRecord, Failure, History, KnownSecrets, Lang, TEXT_BOUND, Verdict,
+    decide, fingerprint, round_to_millis,
 };
 use redrive_store::{
     DecidedOn, Ending, FailedAttempt, LeasedJob, LetterReason, Output, Settled, Settlement, StoreError,
@@ -19,7 +19,7 @@ use super::dead_letter::{letter, reason_of};
 use super::policies::Named;
 use crate::bounded::both_ends;
 use crate::outcome::Evidence;
-use crate::secrets::redact;
+use crate::secrets::{redact, redact_knowing};
 
 /// How many bytes of an error's words are stored.
 const MESSAGE_BOUND: usize = 4 * 1024;
@@ -33,12 +33,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub(super) struct Failing {
     pub(super) failure: Failure,
-    /// Redacted.
+    /// As it came: [`ending_of`] blanks what is secret in it.
     pub(super) evidence: Evidence,
     pub(super) exit_code: Option<i32>,
     pub(super) output: Output,
     pub(super) latency: Option<Duration>,
-    /// Where it came from, if it is known. Redacted.
+    /// Where it came from, if it is known.
     pub(super) stack: Option<String>,
     /// Set aside for this reason, whatever the policy would say.
     pub(super) forced: Option<LetterReason>,
@@ -47,13 +47,10 @@ pub(super) struct Failing {
 }
 
 impl Failing {
-    pub(super) fn new(mut failure: Failure, evidence: &Evidence) -> Failing {
-        let evidence = evidence.redacted();
-        // The hint for the next attempt is made of the details.
-        failure.details.clone_from(&evidence.details);
+    pub(super) fn new(failure: Failure, evidence: &Evidence) -> Failing {
         Failing {
             failure,
-            evidence,
+            evidence: evidence.clone(),
             exit_code: None,
             output: Output::default(),
             latency: None,
@@ -62,6 +59,24 @@ impl Failing {
             decided: None,
         }
     }
+
+    /// The same without secrets: here everything passes that is told about an attempt that failed, and here it is known what its
+    /// job was given.
+    fn redacted(mut self, known: &KnownSecrets) -> Failing {
+        self.evidence = self.evidence.redacted_knowing(known);
+        // The hint for the next attempt is made of the details.
+        self.failure.details.clone_from(&self.evidence.details);
+        self.output = redacted_output(self.output, known);
+        self.stack =
+            self.stack.map(|stack| both_ends(&redact_knowing(known, &stack), TEXT_BOUND).into_owned());
+        self
+    }
+}
+
+/// What an attempt wrote, without what its job was given.
+pub(super) fn redacted_output(output: Output, known: &KnownSecrets) -> Output {
+    let masked = |text: Option<String>| text.map(|text| redact_knowing(known, &text));
+    Output { stdout: masked(output.stdout), stderr: masked(output.stderr) }
 }
 
 /// An attempt that failed in this way, classified.
@@ -74,7 +89,7 @@ pub(super) fn set_aside(engine: &Engine, why: &str) -> Failing {
     let evidence = Evidence {
         said: Some((Cause::HumanJudgment, Verdict::No)),
         error_type: "DeadLetterRequested".to_owned(),
-        message: redact(why),
+        message: why.to_owned(),
         ..Evidence::default()
     };
     Failing { forced: Some(LetterReason::Requested), ..classified(engine, &evidence) }
@@ -88,6 +103,8 @@ pub(super) async fn ending_of(
     held_for: Option<WorkerId>,
 ) -> Ending {
     let named = engine.policies().of_job(&leased.job);
+    let known = KnownSecrets::of_payload(&leased.job.payload);
+    let failing = failing.redacted(&known);
     let decision = failing.decided.clone().unwrap_or_else(|| {
         let history = History {
             retry_count: leased.retries,
@@ -104,14 +121,15 @@ pub(super) async fn ending_of(
     });
     let reason = match (forced, decision.delay()) {
         (None, Some(delay)) => {
-            let hint = decision.modification_hint(engine.0.lang).as_deref().map(stored_hint);
-            let failure = Box::new(failed_attempt(failing, &decision, &named, decided_on, None));
+            let hint = decision.modification_hint(engine.0.lang);
+            let hint = hint.as_deref().map(|hint| stored_hint(&known, hint));
+            let failure = Box::new(failed_attempt(failing, &decision, &named, decided_on, None, &known));
             return Ending::Retry { run_at: now.after(delay), delay, held_for, hint, failure };
         }
         (Some(forced), _) => forced,
         (None, None) => reason_of(&decision),
     };
-    let failed = failed_attempt(failing, &decision, &named, decided_on, forced);
+    let failed = failed_attempt(failing, &decision, &named, decided_on, forced, &known);
     let letter = letter(engine, leased, &decision, &failed, reason, now).await;
     Ending::Dead { failure: Box::new(failed), letter: Box::new(letter) }
 }
@@ -122,6 +140,7 @@ fn failed_attempt(
     named: &Named,
     decided_on: DecidedOn,
     forced: Option<LetterReason>,
+    known: &KnownSecrets,
 ) -> FailedAttempt {
     let Failing { failure, mut evidence, exit_code, output, latency, stack, .. } = failing;
     if evidence.message.trim().is_empty() {
@@ -136,15 +155,15 @@ fn failed_attempt(
         error_message: both_ends(&evidence.message, MESSAGE_BOUND).into_owned(),
         stack_trace: stack,
         http_status: failure.http_status,
-        code: failure.code.map(|code| redact(code.as_str())),
+        code: failure.code.map(|code| redact_knowing(known, code.as_str())),
         latency,
         exit_code,
         output,
         decision: StoredDecision {
-            record: record(decision, Lang::En, forced),
+            record: record(decision, Lang::En, forced, known),
             policy_version: named.version.to_string(),
             rule: Some(failure.rule.as_str().to_owned()),
-            ja: record(decision, Lang::Ja, forced),
+            ja: record(decision, Lang::Ja, forced, known),
         },
         charged_to_crashes: failure.cause == Cause::Crashed,
         decided_on,
@@ -165,9 +184,14 @@ fn decided_on(leased: &LeasedJob, failing: &Failing) -> DecidedOn {
 }
 
 /// The decision as it is written down. A reason that beats the policy is told in its place.
-fn record(decision: &Decision, lang: Lang, forced: Option<LetterReason>) -> DecisionRecord {
+fn record(
+    decision: &Decision,
+    lang: Lang,
+    forced: Option<LetterReason>,
+    known: &KnownSecrets,
+) -> DecisionRecord {
     let mut record = decision.record(lang);
-    record.modification_hint = record.modification_hint.as_deref().map(stored_hint);
+    record.modification_hint = record.modification_hint.as_deref().map(|hint| stored_hint(known, hint));
     let why = match (forced, lang) {
         (Some(LetterReason::Deadline), Lang::En) => "The deadline leaves no time for another attempt.",
         (Some(LetterReason::Deadline), Lang::Ja) => "期限までに次の試行を行う時間がありません。",
@@ -222,8 +246,8 @@ impl Engine {
 }
 
 /// A hint as it may be stored: a retry in process decides on what was really said.
-fn stored_hint(hint: &str) -> String {
-    both_ends(&redact(hint), HINT_BOUND).into_owned()
+fn stored_hint(known: &KnownSecrets, hint: &str) -> String {
+    both_ends(&redact_knowing(known, hint), HINT_BOUND).into_owned()
 }
 
 /// Why somebody ended a job, as it may be stored.

@@ -190,7 +190,9 @@ struct Bench<'a> {
 impl<'a> Bench<'a> {
     fn new(candidate: &'a Candidate, own: Arc<Policies>, seed: u64) -> Result<Bench<'a>, EngineError> {
         let policies = match &candidate.config {
-            Some(config) => Arc::new(Policies::new(Some(config), Vec::new(), own.default_name())?),
+            Some(config) => {
+                Arc::new(Policies::new(Some(config), Vec::new(), Some(own.default_name().to_owned()))?)
+            }
             None => own,
         };
         policies.named(candidate.policy.as_deref())?;

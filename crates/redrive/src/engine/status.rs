@@ -239,7 +239,7 @@ impl StatusReport {
 impl Engine {
     /// Targets that somebody should know of, those with the most parked work first.
     async fn troubled_targets(&self) -> Result<Vec<TargetTrouble>, EngineError> {
-        let mut targets = self.targets(None, TARGETS).await?;
+        let mut targets = self.targets_that_matter(TARGETS).await?;
         targets.retain(TargetView::is_troubled);
         targets.sort_by_key(|target| std::cmp::Reverse(target.standing.parked));
         targets.truncate(StatusReport::TARGETS_TOLD);

@@ -9,6 +9,7 @@
 
 mod gate;
 mod local;
+mod matter;
 mod name;
 mod report;
 mod show;
@@ -19,13 +20,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use redrive_policy::TargetSettings;
-use redrive_policy::protection::Protection;
+use redrive_policy::protection::{Protection, queue_of_key};
 use redrive_store::{LeaseToken, Timestamp};
 
 use super::{Engine, EngineError};
 use crate::chance;
 pub(super) use gate::result_of;
 use local::Local;
+pub(super) use name::MadeBy;
 
 pub use name::host_target;
 pub use report::TargetReport;
@@ -53,6 +55,7 @@ const MOST: usize = 4_096;
 /// What one process knows of targets.
 pub(super) struct Targets {
     /// Who it is to the others.
+    holder_number: u64,
     holder: String,
     rules: RwLock<Arc<Rules>>,
     local: Mutex<HashMap<Arc<str>, Local>>,
@@ -98,7 +101,12 @@ impl Rules {
 
     fn of(&self, target: &str) -> Protection {
         let mut settings = self.config.of(target);
-        if let Some(limits) = self.limits.get(target) {
+        // What is set for a key holds for that key of every queue, too, unless it has limits of its own.
+        let bare = || {
+            let (_, key) = queue_of_key(target.strip_prefix("key:")?)?;
+            self.limits.get(&format!("key:{key}"))
+        };
+        if let Some(limits) = self.limits.get(target).or_else(bare) {
             settings.rate = limits.rate.or(settings.rate);
             settings.burst = limits.burst.or(settings.burst);
             settings.concurrency = limits.concurrency.or(settings.concurrency);
@@ -107,10 +115,17 @@ impl Rules {
     }
 }
 
+/// How a process is called on the board.
+fn holder_name(number: u64) -> String {
+    format!("{number:016x}")
+}
+
 impl Targets {
     pub(super) fn new(settings: TargetSettings) -> Targets {
+        let holder_number = chance::fresh().next_u64();
         Targets {
-            holder: format!("{:016x}", chance::fresh().next_u64()),
+            holder_number,
+            holder: holder_name(holder_number),
             rules: RwLock::new(Arc::new(Rules::new(settings, BTreeMap::new(), None))),
             local: Mutex::default(),
             admitted: Mutex::default(),
@@ -138,6 +153,11 @@ impl Targets {
 }
 
 impl Engine {
+    /// Who this process is to those who end what it has let through.
+    pub(super) fn holder_number(&self) -> u64 {
+        self.targets_known().holder_number
+    }
+
     fn targets_known(&self) -> &Targets {
         &self.0.targets
     }

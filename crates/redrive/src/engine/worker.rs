@@ -80,19 +80,22 @@ impl Plan {
         if self.otherwise.is_some() { Vec::new() } else { self.routes.keys().cloned().collect() }
     }
 
-    /// The kinds that it asks for now: a process that knows of nobody to tell leaves messages to those who do.
+    /// The kinds that it asks for now, empty for all of them: a process that knows of nobody to tell leaves messages to those who do.
+    /// `None` if it takes nothing else.
     #[cfg(feature = "alerts")]
-    pub(super) fn kinds_now(&self, engine: &Engine) -> Vec<String> {
+    pub(super) fn kinds_now(&self, engine: &Engine) -> Option<Vec<String>> {
         let mut kinds = self.kinds();
-        if kinds.len() > 1 && engine.alert_settings().receivers.is_empty() {
+        let all = kinds.is_empty();
+        if engine.alert_settings().receivers.is_empty() {
             kinds.retain(|kind| kind != super::ALERT_KIND);
         }
-        kinds
+        if kinds.is_empty() && !all { None } else { Some(kinds) }
     }
 
     #[cfg(not(feature = "alerts"))]
-    pub(super) fn kinds_now(&self, _: &Engine) -> Vec<String> {
-        self.kinds()
+    #[allow(clippy::unnecessary_wraps)]
+    pub(super) fn kinds_now(&self, _: &Engine) -> Option<Vec<String>> {
+        Some(self.kinds())
     }
 
     /// Whoever works where people are told of trouble delivers the messages, too, whatever its queues are; and so does whoever is

@@ -9,8 +9,8 @@ mod address;
 mod lookup;
 
 use std::error::Error;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use redrive_policy::{Allowed, Cause, Report, ServerConfig, Verdict};
 use reqwest::{Client, Url};
@@ -40,7 +40,8 @@ pub struct Guard {
 pub enum Refused {
     /// The address is not one of the outside world.
     #[error(
-        "{host} is {address}, {inside}; jobs that came in over the API do not reach it unless [server] allow lists it (allow = [\"{address}\"])"
+        "{} {inside}; jobs that came in over the API do not reach it unless [server] allow lists it (allow = [\"{address}\"])",
+        whereabouts(host, *address)
     )]
     Inside {
         /// The host as it was written.
@@ -52,7 +53,8 @@ pub enum Refused {
     },
     /// It is where we listen ourselves.
     #[error(
-        "{host} is {address}, where this server listens itself; a job that came in over the API does not reach it"
+        "{} where this server listens itself; a job that came in over the API does not reach it",
+        whereabouts(host, *address)
     )]
     Ourselves {
         /// The host as it was written.
@@ -76,6 +78,11 @@ pub enum Refused {
     /// It is not an http or https address.
     #[error("this is not an http or https address with a host")]
     NoHost,
+}
+
+/// A host and its address; who wrote the address itself is not told twice.
+fn whereabouts(host: &str, address: IpAddr) -> String {
+    if host.parse() == Ok(address) { format!("{address} is") } else { format!("{host} is {address},") }
 }
 
 impl Guard {
@@ -120,7 +127,7 @@ impl Guard {
             return Err(Refused::Port { host, port });
         }
         match host.parse() {
-            Ok(address) => self.check_address(&host, address, Some(port), listed),
+            Ok(address) => self.check_address(&host, address, port, listed),
             Err(_) => Ok(()),
         }
     }
@@ -139,20 +146,14 @@ impl Guard {
     }
 
     /// Whether this address of a host may be connected to.
-    fn check_address(
-        &self,
-        host: &str,
-        address: IpAddr,
-        port: Option<u16>,
-        trusted: bool,
-    ) -> Result<(), Refused> {
+    fn check_address(&self, host: &str, address: IpAddr, port: u16, trusted: bool) -> Result<(), Refused> {
         let is_own = |own: &SocketAddr| {
-            let same = own.ip().to_canonical() == address.to_canonical()
-                || (own.ip().is_unspecified() && address.to_canonical().is_loopback());
-            same && port.is_none_or(|port| port == own.port())
+            own.port() == port
+                && (own.ip().to_canonical() == address.to_canonical()
+                    || (own.ip().is_unspecified() && is_this_machine(address)))
         };
         let host = host.to_owned();
-        if port.is_some() && self.own.iter().any(is_own) {
+        if self.own.iter().any(is_own) {
             return Err(Refused::Ourselves { host, address });
         }
         match inside(address) {
@@ -171,6 +172,12 @@ impl Guard {
     }
 }
 
+/// Whether an address is one of this machine's own: only then can something be bound to it.
+fn is_this_machine(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    address.is_loopback() || address.is_unspecified() || UdpSocket::bind((address, 0)).is_ok()
+}
+
 /// The host without brackets and in lower case, and the port.
 fn place(url: &Url) -> Option<(String, u16)> {
     let host = url.host_str().filter(|host| !host.is_empty())?;
@@ -178,13 +185,55 @@ fn place(url: &Url) -> Option<(String, u16)> {
     Some((host.trim_end_matches('.').to_ascii_lowercase(), url.port_or_known_default()?))
 }
 
-/// Makes calls that somebody else has asked for.
+/// Makes calls that somebody else has asked for. Cheap to clone; every clone is held to the same guard, also when that changes.
 #[derive(Debug, Clone)]
 pub struct GuardedCalls {
+    lookup: Lookup,
+    held: Arc<RwLock<Arc<Held>>>,
+}
+
+/// A guard, and the clients that it stands before.
+#[derive(Debug)]
+struct Held {
     guard: Arc<Guard>,
+    usual: Clients,
+    /// For the ports that we listen at ourselves: whoever looks a name up is not told its port.
+    own: Vec<(u16, Clients)>,
+}
+
+/// Those who call, by how far they go.
+#[derive(Debug, Clone)]
+struct Clients {
     /// For every host but those that are listed by name.
     strict: Client,
     trusting: Client,
+}
+
+impl Held {
+    fn new(guard: Guard, lookup: &Lookup) -> Result<Held, reqwest::Error> {
+        let guard = Arc::new(guard);
+        let client = |port, trusted| {
+            let names = Checked { guard: Arc::clone(&guard), lookup: lookup.clone(), port, trusted };
+            http_client().no_proxy().dns_resolver(Arc::new(names)).build()
+        };
+        let clients = |port| Ok(Clients { strict: client(port, false)?, trusting: client(port, true)? });
+        let mut ports: Vec<u16> = guard.own.iter().map(SocketAddr::port).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        let own = ports.into_iter().map(|port| clients(port).map(|clients| (port, clients)));
+        let own = own.collect::<Result<Vec<_>, reqwest::Error>>()?;
+        // No listener is at port 0: nothing is our own there.
+        Ok(Held { usual: clients(0)?, own, guard })
+    }
+
+    fn client(&self, url: &str) -> Result<&Client, Refused> {
+        let url = Url::parse(url).map_err(|_| Refused::NoHost)?;
+        self.guard.check_url(&url)?;
+        let (host, port) = place(&url).unwrap_or_default();
+        let own = self.own.iter().find(|(own, _)| *own == port).map(|(_, clients)| clients);
+        let clients = own.unwrap_or(&self.usual);
+        Ok(if self.guard.trusts(&host, port) { &clients.trusting } else { &clients.strict })
+    }
 }
 
 impl GuardedCalls {
@@ -195,36 +244,33 @@ impl GuardedCalls {
 
     /// By other names than the machine's.
     pub fn looking_up(guard: Guard, lookup: &Lookup) -> Result<GuardedCalls, reqwest::Error> {
-        let guard = Arc::new(guard);
-        let client = |trusted| {
-            let names = Checked { guard: Arc::clone(&guard), lookup: lookup.clone(), trusted };
-            http_client().no_proxy().dns_resolver(Arc::new(names)).build()
-        };
-        Ok(GuardedCalls { strict: client(false)?, trusting: client(true)?, guard })
+        let held = Held::new(guard, lookup)?;
+        Ok(GuardedCalls { lookup: lookup.clone(), held: Arc::new(RwLock::new(Arc::new(held))) })
+    }
+
+    /// Holds calls that begin from now on to another guard. They get new connections, too: one that is open may lead to where
+    /// nobody may go any more.
+    pub fn guard_by(&self, guard: Guard) -> Result<(), reqwest::Error> {
+        let held = Arc::new(Held::new(guard, &self.lookup)?);
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = held;
+        Ok(())
+    }
+
+    fn held(&self) -> Arc<Held> {
+        Arc::clone(&self.held.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Makes a call once, as [`call_http`] does, if it may be made.
     pub async fn call(&self, spec: &HttpSpec, around: &Surroundings) -> Executed {
-        let client = match Url::parse(&spec.url).map_err(|_| Refused::NoHost) {
-            Ok(url) => match self.guard.check_url(&url) {
-                Ok(()) => self.client_for(&url),
-                Err(refused) => return not_made(&refused),
-            },
-            Err(refused) => return not_made(&refused),
-        };
-        call_http(client, spec, around).await
+        match self.held().client(&spec.url) {
+            Ok(client) => call_http(client, spec, around).await,
+            Err(refused) => not_made(&refused),
+        }
     }
 
-    /// The client that may be used for this address, for those who make their call themselves.
-    pub fn client(&self, url: &str) -> Result<&Client, Refused> {
-        let url = Url::parse(url).map_err(|_| Refused::NoHost)?;
-        self.guard.check_url(&url)?;
-        Ok(self.client_for(&url))
-    }
-
-    fn client_for(&self, url: &Url) -> &Client {
-        let trusted = place(url).is_some_and(|(host, port)| self.guard.trusts(&host, port));
-        if trusted { &self.trusting } else { &self.strict }
+    /// The client that may be used for this address, for those who make their call themselves. It is not kept for the next.
+    pub fn client(&self, url: &str) -> Result<Client, Refused> {
+        self.held().client(url).cloned()
     }
 }
 
@@ -298,6 +344,11 @@ mod tests {
             assert_eq!(guard.check(url), Err(Refused::NoHost), "{url}");
         }
         assert_eq!(guard.check("http://1.1.1.1/"), Ok(()));
+        let said = guard.check("http://169.254.169.254/").unwrap_err().to_string();
+        assert!(said.starts_with("169.254.169.254 is a link-local address; "), "{said}");
+        let named =
+            Refused::Inside { host: "db".to_owned(), address: [10, 0, 0, 1].into(), inside: Inside::Private };
+        assert!(named.to_string().starts_with("db is 10.0.0.1, a private address; "), "{named}");
         assert_eq!(guard.check("https://[2606:4700::1111]/"), Ok(()));
     }
 
@@ -324,5 +375,6 @@ mod tests {
         let own = allowing.and_not(["127.0.0.1:8080".parse().unwrap(), "0.0.0.0:9000".parse().unwrap()]);
         assert!(matches!(own.check("http://127.0.0.1:8080/"), Err(Refused::Ourselves { .. })));
         assert!(matches!(own.check("http://127.0.0.1:9000/"), Err(Refused::Ourselves { .. })));
+        assert_eq!(own.check("http://10.1.2.3:9000/"), Ok(()), "that is no address of this machine");
     }
 }

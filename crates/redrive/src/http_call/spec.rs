@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use redrive_policy::KnownSecrets;
+use redrive_policy::{KnownSecrets, looks_random};
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
@@ -181,37 +179,11 @@ impl HttpSpec {
 }
 
 impl HttpSpec {
-    /// What it asks with: the values of headers that hold secrets, and the name and password in the address.
+    /// What it asks with: the values of headers that are not plain, and what is secret in the address.
     pub(super) fn secrets(&self) -> KnownSecrets {
-        let mut values = Vec::new();
-        for (name, value) in &self.headers {
-            let name = name.to_ascii_lowercase();
-            let telling = ["auth", "token", "secret", "key", "cookie", "signature", "password"];
-            if name != "idempotency-key" && telling.iter().any(|word| name.contains(word)) {
-                values.push(value.clone());
-                values.extend(credentials(value));
-            }
-        }
-        if let Ok(url) = Url::parse(&self.url) {
-            values.extend(url.password().map(str::to_owned));
-            let is_secret = |name: &str| {
-                ["token", "secret", "key", "sig", "password", "auth", "code"]
-                    .iter()
-                    .any(|word| name.contains(word))
-            };
-            let pairs = url.query_pairs().filter(|(name, _)| is_secret(&name.to_ascii_lowercase()));
-            values.extend(pairs.map(|(_, value)| value.into_owned()));
-        }
-        KnownSecrets::of_values(values)
+        let headers = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        KnownSecrets::of_call(&self.url, headers)
     }
-}
-
-/// What follows the scheme of an authorization, and the password inside if it is a basic one.
-fn credentials(value: &str) -> Vec<String> {
-    let Some((_, credential)) = value.trim().split_once(' ') else { return Vec::new() };
-    let decoded = STANDARD.decode(credential.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    let password = decoded.and_then(|pair| pair.split_once(':').map(|(_, password)| password.to_owned()));
-    [Some(credential.trim().to_owned()), password].into_iter().flatten().collect()
 }
 
 impl fmt::Debug for HttpSpec {
@@ -226,12 +198,26 @@ impl fmt::Debug for HttpSpec {
     }
 }
 
-/// An address as it may be shown: who and which page, but neither who asks nor what.
+/// An address as it may be shown: who and which page, but neither who asks nor what. What looks as if chance had made it may be what
+/// opens the door.
 pub(super) fn place(url: &Url) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     let query = if url.query().is_some() { "?…" } else { "" };
     let host = url.host_str().unwrap_or_default();
-    crate::secrets::redact(&format!("{}://{host}{port}{}{query}", url.scheme(), url.path()))
+    let page: Vec<&str> =
+        url.path().split('/').map(|part| if looks_random(part) { "…" } else { part }).collect();
+    crate::secrets::redact(&format!("{}://{host}{port}{}{query}", url.scheme(), page.join("/")))
+}
+
+/// The address of a webhook as it may be shown: whom it leads to, since the rest is often the secret itself.
+///
+/// ```
+/// assert_eq!(redrive::shown_webhook("https://example.com:8443/in/Xk2-91Qz?a=1"), "https://example.com:8443/…");
+/// ```
+pub fn shown_webhook(url: &str) -> String {
+    let Ok(url) = Url::parse(url) else { return "[not an address]".to_owned() };
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{}{port}/…", url.scheme(), url.host_str().unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -5,5 +5,6 @@
 
 mod command;
 mod sink;
+mod strangers;
 mod webhook;
 mod world;

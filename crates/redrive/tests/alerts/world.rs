@@ -19,10 +19,18 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn new(config: &str) -> World {
         let folder = tempfile::tempdir().unwrap();
+        let store = Sqlite::open(&folder.path().join("redrive.db"), SqliteOptions::default()).unwrap();
+        World::made(folder, Arc::new(store), config).await
+    }
+
+    /// On another store than a file.
+    pub(crate) async fn on(store: Arc<dyn Store>, config: &str) -> World {
+        World::made(tempfile::tempdir().unwrap(), store, config).await
+    }
+
+    async fn made(folder: tempfile::TempDir, store: Arc<dyn Store>, config: &str) -> World {
         let config = config.replace("FOLDER", &folder.path().display().to_string());
         let config = Config::parse(&config, Format::Toml, "redrive.toml").unwrap();
-        let store: Arc<dyn Store> =
-            Arc::new(Sqlite::open(&folder.path().join("redrive.db"), SqliteOptions::default()).unwrap());
         let clock = Arc::new(ManualClock::at("2026-11-15T12:00:00Z".parse().unwrap()));
         let engine = Engine::builder(store).clock(Arc::clone(&clock) as _).config(&config).seed(7);
         let engine = engine.build().unwrap();

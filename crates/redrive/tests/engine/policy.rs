@@ -30,7 +30,7 @@ fn a_changed_policy_applies_to_waiting_work() {
         assert_eq!(before.attempts[0].decision.as_ref().unwrap().max_retries, 5);
         assert!(matches!(before.job.state, JobState::Ready { .. }) && before.next_run.is_some());
 
-        world.engine.reload(&config(1));
+        world.engine.reload(&config(1)).unwrap();
         let work = world.worker().handle("fetch", failing).run_until_empty();
         world.while_time_passes(Duration::from_secs(30), work).await.unwrap();
         let letter = world.letter(job).await;

@@ -1,9 +1,9 @@
 //! Reliability row 62, invariant I8, in the library: a secret in an error, its source, a panic, a hint, a batch, a reason or
 //! an event's data stands in nothing that is kept but the job's payload.
 
-use redrive::engine::{Context, ImportOptions};
+use redrive::engine::{BatchContext, Context, ImportOptions, Item, ItemAnswer};
 use redrive::{Cause, Details, fail};
-use redrive_store::{ErrorInfo, EventFilter, LetterFilter, NewJob, RecoveryAction, RetryInfo};
+use redrive_store::{ErrorInfo, EventFilter, JobId, LetterFilter, NewJob, RecoveryAction, RetryInfo};
 use serde_json::json;
 
 use crate::support::{World, run, start};
@@ -118,5 +118,64 @@ fn what_is_reported_is_blanked() {
         world.engine.import_events(&mut line.as_bytes(), &ImportOptions::default()).await.unwrap();
         let why = &world.engine.store().asides(0, 10).await.unwrap()[0].scrap.why;
         assert!(why.contains("timestamp") && !why.contains(SECRET), "{why}");
+    });
+}
+
+/// What no rule would recognise: only whoever knows what the job was given can.
+const GIVEN: &str = "Marten-Rook";
+
+/// What the handlers below repeat of what they were given.
+fn said(input: &serde_json::Value) -> String {
+    let user = input["user"].as_str().unwrap();
+    let password = input["card"]["password"].as_str().unwrap();
+    format!("marker: {user} with {password}")
+}
+
+/// R-D7, I8, reliability row 62: what a job was given under a name that speaks of a secret is blanked wherever its attempt repeats it
+/// bare: in an error, a panic, a hint, a batch, a reason, the end of a retry in process. What stands beside it is told.
+#[test]
+fn what_a_job_was_given_is_blanked() {
+    run(async {
+        let world = World::new();
+        let payload = json!({ "user": "ada-lovelace", "card": { "password": GIVEN } });
+        let mut jobs = Vec::new();
+        for kind in ["error", "panics", "hinted", "aside", "batched", "panicking-batch"] {
+            jobs.push(world.engine.enqueue(NewJob::new(kind, payload.to_string())).await.unwrap().id);
+        }
+        let worker = world
+            .worker()
+            .handle("error", async |input: serde_json::Value, _: Context| -> Result<(), std::io::Error> {
+                Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, said(&input)))
+            })
+            .handle("panics", async |input: serde_json::Value, _: Context| -> Result<(), std::io::Error> {
+                panic!("{}", said(&input));
+            })
+            .handle("hinted", async |input: serde_json::Value, _: Context| {
+                let details = Details { specific_issues: vec![said(&input)], ..Details::default() };
+                Err::<(), _>(fail(Cause::Incomplete, said(&input)).details(details))
+            })
+            .handle("aside", async |input: serde_json::Value, _: Context| {
+                Err::<(), _>(fail(Cause::ValidationError, said(&input)))
+            })
+            .handle_batch("batched", 10, async |items: Vec<Item<serde_json::Value>>, _: BatchContext| {
+                let words = said(&items[0].payload);
+                Err::<Vec<(JobId, ItemAnswer)>, _>(fail(Cause::ValidationError, words))
+            })
+            .handle_batch(
+                "panicking-batch",
+                10,
+                async |items: Vec<Item<serde_json::Value>>, _: BatchContext| {
+                    let words = said(&items[0].payload);
+                    assert!(words.is_empty(), "{words}");
+                    Ok::<Vec<(JobId, ItemAnswer)>, redrive::Fail>(Vec::new())
+                },
+            );
+        world.while_time_passes(std::time::Duration::from_mins(1), worker.run_until_empty()).await.unwrap();
+        for job in jobs {
+            let letter = world.letter(job).await;
+            assert!(letter.error_message.contains("marker: ada-lovelace with [redacted]"), "{letter:?}");
+        }
+        let told = told(&world).await;
+        assert!(!told.contains(GIVEN), "{told}");
     });
 }

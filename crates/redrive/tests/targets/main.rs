@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod many;
 mod shared;
 mod sick;
 mod storm;
 mod support;
+mod trust;

@@ -18,7 +18,7 @@ fn two_engines_on_one_postgresql_share_the_breaker() {
             let options =
                 PostgresOptions { create: true, schema: Some(schema.clone()), ..Default::default() };
             let store: Arc<dyn Store> = Arc::new(Postgres::open(shared.url(), options).await.unwrap());
-            let settings = "[targets.\"host:a.example\"]\nof_at_least = 5\nopen_for = \"60s\"\nopen_for_at_most = \"60s\"\n";
+            let settings = "[targets.\"key:a.example\"]\nof_at_least = 5\nopen_for = \"60s\"\nopen_for_at_most = \"60s\"\n";
             Engine::builder(store).config(&config(settings)).build().unwrap()
         };
         let (one, two) = (open().await, open().await);
@@ -26,7 +26,7 @@ fn two_engines_on_one_postgresql_share_the_breaker() {
         let add = |count: usize| {
             let engine = one.clone();
             async move {
-                let jobs = (0..count).map(|_| call("https://a.example/")).collect();
+                let jobs = (0..count).map(|_| call("a.example")).collect();
                 engine.store().enqueue(engine.now(), jobs).await.unwrap();
             }
         };
@@ -38,11 +38,11 @@ fn two_engines_on_one_postgresql_share_the_breaker() {
         let sick = first.take(8).await;
         assert_eq!(sick.len(), 8);
         first.end(sick, false).await;
-        assert_eq!(one.target("host:a.example").await.unwrap().unwrap().phase.name(), "open");
+        assert_eq!(one.target("key:a.example").await.unwrap().unwrap().phase.name(), "open");
         tokio::time::sleep(Duration::from_millis(1_100)).await;
         add(3).await;
         assert!(second.take(10).await.is_empty(), "the other engine knows");
-        let seen = two.target("host:a.example").await.unwrap().unwrap();
+        let seen = two.target("key:a.example").await.unwrap().unwrap();
         assert!(seen.parked_total >= 3, "{seen:?}");
     });
 }
@@ -52,10 +52,10 @@ fn two_engines_on_one_postgresql_share_the_breaker() {
 fn a_killed_engine_frees_its_share() {
     run(async {
         let world = World::new();
-        let settings = "[targets.\"host:a.example\"]\nconcurrency = 3\n";
+        let settings = "[targets.\"key:a.example\"]\nconcurrency = 3\n";
         let (one, two) = (world.engine(settings, 1), world.engine(settings, 2));
         let (first, second) = (Elsewhere::new(&one).await, Elsewhere::new(&two).await);
-        let jobs = (0..8).map(|_| call("https://a.example/")).collect();
+        let jobs = (0..8).map(|_| call("a.example")).collect();
         world.store.enqueue(one.now(), jobs).await.unwrap();
         let had = first.take(2).await;
         assert_eq!(had.len(), 2);
@@ -84,10 +84,10 @@ fn a_killed_engine_frees_its_share() {
 fn what_another_engine_settled_frees_its_place_and_is_heard() {
     run(async {
         let world = World::new();
-        let settings = "[targets.\"host:a.example\"]\nconcurrency = 2\nof_at_least = 4\nopen_for = \"60s\"\n";
+        let settings = "[targets.\"key:a.example\"]\nconcurrency = 2\nof_at_least = 4\nopen_for = \"60s\"\n";
         let (one, two) = (world.engine(settings, 1), world.engine(settings, 2));
         let (first, second) = (Elsewhere::new(&one).await, Elsewhere::new(&two).await);
-        let jobs = (0..8).map(|_| call("https://a.example/")).collect();
+        let jobs = (0..8).map(|_| call("a.example")).collect();
         world.store.enqueue(one.now(), jobs).await.unwrap();
         let worker =
             world.store.register(one.now(), "tidy".to_owned(), Duration::from_hours(1)).await.unwrap();
@@ -99,11 +99,33 @@ fn what_another_engine_settled_frees_its_place_and_is_heard() {
                 world.clock.advance(Duration::from_secs(1));
                 one.maintain(worker).await.unwrap();
             }
-            let seen = two.target("host:a.example").await.unwrap().unwrap();
+            let seen = two.target("key:a.example").await.unwrap().unwrap();
             assert_eq!(seen.standing.running, 0, "round {round}: {seen:?}");
         }
-        let seen = one.target("host:a.example").await.unwrap().unwrap();
+        let seen = one.target("key:a.example").await.unwrap().unwrap();
         assert_eq!(seen.phase.name(), "open", "four of four failed: {seen:?}");
+    });
+}
+
+/// R-P15: a worker whose server was killed ends its work through another one, and its place is free at once: nobody waits for the
+/// dead to fall silent.
+#[test]
+fn what_a_killed_engine_had_is_free_once_it_ends_elsewhere() {
+    run(async {
+        let world = World::new();
+        let settings = "[targets.\"key:a.example\"]\nconcurrency = 2\n";
+        let (one, two) = (world.engine(settings, 1), world.engine(settings, 2));
+        let (first, second) = (Elsewhere::new(&one).await, Elsewhere::new(&two).await);
+        let jobs = (0..8).map(|_| call("a.example")).collect();
+        world.store.enqueue(one.now(), jobs).await.unwrap();
+        let mut had = first.take(2).await;
+        assert_eq!(had.len(), 2);
+        drop((first, one));
+        second.end(vec![had.remove(0)], true).await;
+        assert_eq!(second.take(10).await.len(), 1, "the other one still runs");
+        second.end(had, true).await;
+        world.clock.advance(Duration::from_secs(1));
+        assert_eq!(second.take(10).await.len(), 1);
     });
 }
 
@@ -112,13 +134,13 @@ fn what_another_engine_settled_frees_its_place_and_is_heard() {
 fn a_request_is_answered_however_much_is_parked() {
     run(async {
         let world = World::new();
-        let engine = world.engine("[targets.\"host:a.example\"]\nrate = \"1/h\"\n", 1);
+        let engine = world.engine("[targets.\"key:a.example\"]\nrate = \"1/h\"\n", 1);
         let elsewhere = Elsewhere::new(&engine).await;
-        let jobs = (0..1_500).map(|_| call("https://a.example/")).collect();
+        let jobs = (0..1_500).map(|_| call("a.example")).collect();
         world.store.enqueue(engine.now(), jobs).await.unwrap();
         assert_eq!(elsewhere.take(1).await.len(), 1);
         assert!(elsewhere.take(1).await.is_empty());
-        let seen = engine.target("host:a.example").await.unwrap().unwrap();
+        let seen = engine.target("key:a.example").await.unwrap().unwrap();
         assert!((1..=1_100).contains(&seen.parked_total), "{seen:?}");
     });
 }
@@ -128,8 +150,8 @@ fn a_request_is_answered_however_much_is_parked() {
 fn engines_that_ask_at_once_pass_no_limit() {
     run(async {
         let world = World::new();
-        let settings = "[targets.\"host:a.example\"]\nconcurrency = 4\n";
-        let jobs = (0..64).map(|_| call("https://a.example/")).collect();
+        let settings = "[targets.\"key:a.example\"]\nconcurrency = 4\n";
+        let jobs = (0..64).map(|_| call("a.example")).collect();
         let mut doors = Vec::new();
         for seed in 0..6 {
             doors.push(Elsewhere::new(&world.engine(settings, seed)).await);

@@ -16,7 +16,7 @@ const STEP: Duration = Duration::from_millis(10);
 const HEALS_AFTER: Duration = Duration::from_secs(6);
 
 const PROTECTED: &str = r#"
-[targets."host:upstream.example"]
+[targets."key:upstream.example"]
 open_for = "2s"
 ramp = "5s"
 pace = "500/s"
@@ -30,7 +30,7 @@ max_retries = 8
 type = "exponential"
 initial_delay_ms = 1000
 jitter = 0
-[targets.default_host]
+[targets.default_key]
 breaker = false
 budget = false
 "#;
@@ -61,7 +61,7 @@ async fn storm(settings: &str, seed: u64) -> (Vec<i64>, i64) {
     let world = World::new();
     let engine = world.engine(settings, seed);
     let elsewhere = Elsewhere::new(&engine).await;
-    let jobs: Vec<NewJob> = (0..JOBS).map(|_| call("https://upstream.example/orders")).collect();
+    let jobs: Vec<NewJob> = (0..JOBS).map(|_| call("upstream.example")).collect();
     world.store.enqueue(engine.now(), jobs).await.unwrap();
     let mut all = Vec::new();
     while all.len() < JOBS {

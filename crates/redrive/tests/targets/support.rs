@@ -84,9 +84,14 @@ impl Elsewhere {
     }
 }
 
-/// A call to this address.
-pub(crate) fn call(url: &str) -> NewJob {
+/// A call that our own processes make to this address.
+pub(crate) fn http(url: &str) -> NewJob {
     NewJob::new("http", serde_json::json!({"method": "POST", "url": url}).to_string())
+}
+
+/// Work of somebody elsewhere, who says where it goes: `key:NAME`.
+pub(crate) fn call(name: &str) -> NewJob {
+    NewJob { target: Some(name.to_owned()), ..NewJob::new("call", "null") }
 }
 
 /// Runs an async test with a bound on its time.

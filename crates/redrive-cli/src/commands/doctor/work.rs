@@ -48,8 +48,12 @@ pub(super) async fn look_further(
     now: Timestamp,
     found: &mut Findings,
 ) -> Result<(), EngineError> {
-    let sick: Vec<TargetView> =
-        engine.targets(None, TARGETS).await?.into_iter().filter(|target| target.why().is_some()).collect();
+    let sick: Vec<TargetView> = engine
+        .targets_that_matter(TARGETS)
+        .await?
+        .into_iter()
+        .filter(|target| target.why().is_some())
+        .collect();
     if sick.is_empty() {
         found.ok("targets", "targets.fine", &[]);
     }

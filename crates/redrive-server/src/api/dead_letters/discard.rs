@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Server;
-use crate::act::act;
+use crate::act::{Why, act};
 use crate::body::{Body, MayBody};
 use crate::caller::{Caller, Scope};
 use crate::path::Path;
@@ -61,17 +61,10 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Why something is done.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Why {
-    /// Why, for the record.
-    why: Option<String>,
-}
-
 /// Which letters go: exactly one of `ids`, `group` and `where`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "NewDiscard")]
 struct Wish {
     /// These.
     #[schemars(with = "Option<Vec<shape::JobId>>", length(min = 1, max = 1000))]

@@ -15,17 +15,13 @@ use redrive_store::filter::{EventField, Filter};
 use redrive_store::{Event, EventFilter, EventSeq, Order};
 use tokio::sync::mpsc;
 
-use super::Told;
 use super::reach::Reach;
+use super::{Told, seen_by};
 use crate::Server;
 use crate::caller::Caller;
 use crate::front::is_still_in;
 use crate::problem::{Code, Problem};
 
-/// How often a client hears that the stream lives.
-const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How long a reader may take over a piece before it is cut off. It may come back where it was.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// How many events are read at once, how many bytes make a piece, and how many pieces wait for a reader.
 const PAGE: u32 = 200;
 const PIECE: usize = 64 << 10;
@@ -89,7 +85,8 @@ impl Follower {
         self.send(BACK_AFTER.to_owned()).await?;
         let engine = self.server.engine().clone();
         loop {
-            let last = engine.store().wait_for_events(self.seen, HEARTBEAT).await.map_err(|error| {
+            let heartbeat = self.server.settings().heartbeat;
+            let last = engine.store().wait_for_events(self.seen, heartbeat).await.map_err(|error| {
                 tracing::warn!(%error, "a stream of events ends: the store cannot be asked");
                 Over
             })?;
@@ -120,9 +117,11 @@ impl Follower {
             let events = engine.search_events(next, self.also.clone()).next(PAGE).await;
             let events = events.map_err(|error| ended(error.into()))?;
             let mut piece = String::new();
-            for event in &events {
-                if self.reach.sees(event).await.map_err(ended)? {
-                    write_event(&mut piece, event);
+            let full = u32::try_from(events.len()).is_ok_and(|len| len >= PAGE);
+            let seen = events.last().filter(|_| full).map_or(last, |event| event.seq);
+            for event in events {
+                if self.reach.sees(&event).await.map_err(ended)? {
+                    write_event(&mut piece, &seen_by(&self.caller, event));
                 }
                 if piece.len() >= PIECE {
                     self.send(std::mem::take(&mut piece)).await?;
@@ -131,8 +130,7 @@ impl Follower {
             if !piece.is_empty() {
                 self.send(piece).await?;
             }
-            let full = u32::try_from(events.len()).is_ok_and(|len| len >= PAGE);
-            self.seen = if full { events.last().map_or(last, |event| event.seq) } else { last };
+            self.seen = seen;
         }
         Ok(())
     }
@@ -152,8 +150,10 @@ impl Follower {
         }
     }
 
+    /// A reader that takes too long over a piece is cut off. It may come back where it was.
     async fn send(&self, piece: String) -> Result<(), Over> {
-        match self.pieces.send_timeout(Bytes::from(piece), PATIENCE).await {
+        let patience = self.server.settings().read_within * 3 / 2;
+        match self.pieces.send_timeout(Bytes::from(piece), patience).await {
             Ok(()) => Ok(()),
             Err(_) => Err(Over),
         }

@@ -78,10 +78,12 @@ pub(crate) struct JobFields {
     /// When it must be over.
     #[schemars(with = "Option<shape::Time>")]
     deadline_at: Option<Timestamp>,
-    /// The key that its effects carry; the request's Idempotency-Key when absent, or one made from its id.
+    /// The key that its effects carry, as it is written here. When absent: the request's Idempotency-Key, or with a token a UUID that is
+    /// made from both; without either one made from its id.
     #[schemars(with = "Option<shape::Name>")]
     idempotency_key: Option<String>,
-    /// What it goes to, by which it is protected together with everything else that goes there.
+    /// What it goes to, by which it is protected together with everything else that goes there. The keys of a token that is limited to
+    /// queues are its queue's own: `QUEUE/KEY`.
     #[schemars(with = "Option<shape::Name>")]
     target: Option<String>,
     /// In place of everything else: many.
@@ -224,7 +226,7 @@ pub(super) async fn enqueue(
                 && let Ok(Some(key)) = Key::from_headers(&headers, KeyForm::Any)
             {
                 // The key travels: request, job, retries, outbound call (R-I8).
-                job.idempotency_key = Some(key.to_string());
+                job.idempotency_key = Some(caller.travelling_key(engine.store().store_id(), key.as_str()));
             }
             add(engine, now, vec![job], idem.as_ref(), told_one).await.map_err(|(_, problem)| problem)
         }
@@ -237,7 +239,7 @@ pub(in crate::api) fn allowed(server: &Server, caller: &Caller, job: NewJob) -> 
         return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", job.queue()).at("queue"));
     }
     check_origin(server, &job)?;
-    Ok(job)
+    Ok(caller.with_own_target(job))
 }
 
 /// Adds jobs and makes the answer of what was added. With a key, both and that it was answered are one transaction: whenever the

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::shapes::Job;
 use crate::Server;
+use crate::api::events::seen_by;
 use crate::caller::{Caller, Scope};
 use crate::language::Language;
 use crate::path::Path;
@@ -90,8 +91,9 @@ pub(super) async fn explain(
     caller: Caller,
     Path(id): Path<JobId>,
 ) -> Result<Json<Story>, Problem> {
-    let story = server.engine().story(id).await?.ok_or_else(|| unknown(id))?;
+    let mut story = server.engine().story(id).await?.ok_or_else(|| unknown(id))?;
     reached(&caller, id, story.queue.as_deref())?;
+    story.events = story.events.into_iter().map(|event| seen_by(&caller, event)).collect();
     Ok(Json(Story(story)))
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::look::{reached, unknown};
 use crate::Server;
-use crate::act::act;
+use crate::act::{Why, act};
 use crate::body::MayBody;
 use crate::caller::Caller;
 use crate::path::Path;
@@ -18,15 +18,6 @@ use crate::shape;
 
 /// What is said when nobody says why.
 const ASKED: &str = "somebody asked for it";
-
-/// Why a job is cancelled.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CancelBody {
-    /// Why; written down with the act.
-    #[schemars(length(max = 1_000))]
-    why: Option<String>,
-}
 
 /// What came of it.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -41,12 +32,12 @@ pub(super) async fn cancel(
     State(server): State<Server>,
     caller: Caller,
     Path(id): Path<JobId>,
-    MayBody(body): MayBody<CancelBody>,
+    MayBody(body): MayBody<Why>,
 ) -> Result<Json<Cancelled>, Problem> {
     let engine = server.engine();
     look(&server, &caller, id).await?;
     act(&server, &caller, "job.cancel", id.to_string(), body.why.clone()).await?;
-    let why = body.why.map_or_else(|| ASKED.to_owned(), |why| redrive_policy::redact(&why));
+    let why = body.why.map_or_else(|| ASKED.to_owned(), |why| redrive::redact(&why));
     let over = engine.store().cancel(engine.now(), id, why).await?.ok_or_else(|| ended(id))?;
     Ok(Json(Cancelled { id, over }))
 }
@@ -59,7 +50,6 @@ pub(crate) struct RetryBody {
     #[serde(default)]
     even_if_permanent: bool,
     /// Why; written down with the act.
-    #[schemars(length(max = 1_000))]
     why: Option<String>,
 }
 

@@ -134,6 +134,7 @@ struct Lease {
 
 /// Why a job was set aside.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SetAside")]
 struct Letter {
     #[schemars(with = "shape::Time")]
     died_at: Timestamp,

@@ -10,7 +10,6 @@ use redrive_policy::{Cause, Config, parse_duration};
 use redrive_store::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use super::{ConfigFormat, written};
@@ -18,10 +17,11 @@ use crate::Server;
 use crate::body::Body;
 use crate::caller::{Caller, Scope};
 use crate::heavy::heavy;
+use crate::object::Object;
 use crate::problem::{Code, Problem};
 use crate::route::Route;
-use crate::shape::name;
 use crate::shape::simulation::Simulation;
+use crate::shape::{self, name};
 
 /// The most jobs, the longest period, and the longest that it may take.
 const MOST_JOBS: u32 = 20_000;
@@ -49,6 +49,7 @@ pub(super) fn route() -> Route {
 /// Which failures, and which policies.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "NewSimulation")]
 struct Wish {
     /// From when on: how long ago, `6h`, or a time. A day ago unless said, and no longer than 7 days.
     since: Option<String>,
@@ -76,7 +77,8 @@ struct Wish {
     #[serde(default)]
     format: ConfigFormat,
     /// The same as JSON.
-    config: Option<Map<String, Value>>,
+    #[schemars(with = "Option<shape::Object>")]
+    config: Option<Object>,
 }
 
 async fn simulate(
@@ -136,7 +138,7 @@ async fn parsed(wish: &Wish) -> Result<Option<Config>, Problem> {
     if wish.text.is_none() && wish.config.is_none() {
         return Ok(None);
     }
-    let (text, format) = written(wish.text.as_deref(), wish.format, wish.config.clone())?;
+    let (text, format) = written(wish.text.as_deref(), wish.format, wish.config.as_ref())?;
     let parsed = heavy(move || Config::parse(&text, format, "config")).await?;
     let parsed = parsed.map_err(|error| {
         Problem::in_words(Code::Invalid, |lang| {

@@ -5,14 +5,15 @@
 //! none. A template that does not work is told of loudly, and the built-in one takes its place: a broken message is better than
 //! none.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
 use minijinja::{AutoEscape, Environment};
-use redrive_policy::{AlertBy, AlertReceiver, Cause, Lang, Verdict, human_duration};
-use redrive_store::{EventStatus, NewEvent, Origin};
+use redrive_policy::{AlertBy, AlertReceiver, Cause, KnownSecrets, Lang, Verdict, human_duration};
+use redrive_store::{EventStatus, NewEvent, Origin, Timestamp};
 use serde_json::json;
 
 use super::message::{Delivery, Message};
@@ -22,6 +23,7 @@ use crate::engine::{Engine, EngineError, Executor, Running};
 use crate::exec::{CommandSpec, Wiring, run_command};
 use crate::http_call::{HttpSpec, call_http, http_client};
 use crate::outcome::{Evidence, Executed, Outcome};
+use crate::secrets::redact;
 
 /// How much work a template may make.
 const FUEL: u64 = 200_000;
@@ -29,6 +31,14 @@ const FUEL: u64 = 200_000;
 const MOST_BYTES: usize = 256 * 1024;
 /// The longest file that is read as a template.
 const MOST_TEMPLATE: u64 = 64 * 1024;
+
+/// How long somebody who knows the receiver of a message is waited for.
+const NOBODY_FOR: Duration = Duration::from_hours(1);
+/// For how long such a message is put off each time.
+const LEAST_PUT_OFF: Duration = Duration::from_secs(1);
+const MOST_PUT_OFF: Duration = Duration::from_mins(2);
+/// How much of its story is read: it is put off less often within an hour.
+const MOST_STORY: u32 = 200;
 
 const TEXT_EN: &str = include_str!("templates/text.en.j2");
 const TEXT_JA: &str = include_str!("templates/text.ja.j2");
@@ -52,13 +62,8 @@ impl AlertExecutor {
         let engine = running.engine();
         let settings = engine.alert_settings();
         let Some(to) = settings.receivers.iter().find(|one| one.name == delivery.receiver) else {
-            let evidence = Evidence {
-                said: Some((Cause::Configuration, Verdict::No)),
-                error_type: "Receiver".to_owned(),
-                message: format!("there is no receiver {:?} in the configuration", delivery.receiver),
-                ..Evidence::default()
-            };
-            return Executed::silent(Outcome::failed(evidence), Duration::ZERO);
+            let outcome = leave_to_others(running, &delivery.receiver).await;
+            return Executed::silent(outcome, Duration::ZERO);
         };
         let words = Words::new(engine, to, &delivery.message);
         let body = body(engine, to, &words).await;
@@ -72,7 +77,7 @@ impl AlertExecutor {
                 let spec =
                     HttpSpec { headers: all, body: Some(body.into_bytes()), ..HttpSpec::new("POST", url) };
                 let executed = call_http(&self.client, &spec, &running.surroundings()).await;
-                without_address(executed, url)
+                without_address(executed, url, headers)
             }
             AlertBy::Command(argv) => {
                 let argv: Vec<std::ffi::OsString> = argv.iter().map(Into::into).collect();
@@ -106,6 +111,38 @@ impl Executor for AlertExecutor {
     }
 }
 
+/// A receiver that stands in the configuration of another process, perhaps: the message is put off, uncounted, so that whoever knows the
+/// receiver can take it. Each time for half as long as it has waited, so that two who do not know it keep no core busy; and when
+/// nobody has come for an hour, a letter says so.
+async fn leave_to_others(running: &Running, receiver: &str) -> Outcome {
+    let waited = match put_off_since(running).await {
+        Ok(since) => running.engine().now().since(since),
+        Err(error) => {
+            tracing::warn!(%error, "since when a message is put off cannot be read");
+            Duration::ZERO
+        }
+    };
+    if waited < NOBODY_FOR {
+        return Outcome::Snoozed((waited / 2).clamp(LEAST_PUT_OFF, MOST_PUT_OFF));
+    }
+    Outcome::failed(Evidence {
+        said: Some((Cause::Configuration, Verdict::No)),
+        error_type: "Receiver".to_owned(),
+        message: format!(
+            "no process whose configuration has the receiver {receiver:?} has taken this message for an hour, and this one has none"
+        ),
+        ..Evidence::default()
+    })
+}
+
+/// When something else happened to a message for the last time than that somebody looked at it and put it off.
+async fn put_off_since(running: &Running) -> Result<Timestamp, EngineError> {
+    let story = running.engine().store().causality(running.event, MOST_STORY).await?;
+    let waits = ["attempt_started", "job_parked", "job_released", "job_snoozed"];
+    let other = story.iter().rev().find(|event| !waits.contains(&event.event_type.as_str()));
+    Ok(other.or(story.first()).map_or(running.job.enqueued_at, |event| event.timestamp))
+}
+
 /// A message that redrive has not written.
 fn forged() -> Evidence {
     Evidence {
@@ -116,25 +153,12 @@ fn forged() -> Evidence {
     }
 }
 
-/// What an answer or an error says about where it came from is often the secret itself.
-fn without_address(mut executed: Executed, url: &str) -> Executed {
-    let Ok(parsed) = reqwest::Url::parse(url) else { return executed };
-    let mut secrets: Vec<String> = vec![url.to_owned()];
-    secrets.extend(parsed.path_segments().into_iter().flatten().map(str::to_owned));
-    secrets.extend(parsed.query().map(str::to_owned));
-    secrets.retain(|part| part.len() >= 6);
-    let blank = |text: &mut String| {
-        for secret in &secrets {
-            if text.contains(secret.as_str()) {
-                *text = text.replace(secret.as_str(), "[redacted]");
-            }
-        }
-    };
-    if let Some(tail) = &mut executed.stdout_tail {
-        blank(tail);
-    }
+/// What an answer or an error says about where it came from is often the secret itself, and so is every header of a receiver.
+fn without_address(mut executed: Executed, url: &str, headers: &BTreeMap<String, String>) -> Executed {
+    let known = KnownSecrets::of_webhook(url).with(KnownSecrets::of_values(headers.values().cloned()));
+    executed.stdout_tail = executed.stdout_tail.map(|tail| known.mask(&tail).into_owned());
     if let Outcome::Failed(evidence) = &mut executed.outcome {
-        blank(&mut evidence.message);
+        **evidence = evidence.redacted_knowing(&known);
     }
     executed
 }
@@ -196,7 +220,7 @@ impl<'a> Words<'a> {
     }
 
     /// The variables that a command gets.
-    fn variables(&self, to: &AlertReceiver) -> std::collections::BTreeMap<String, String> {
+    fn variables(&self, to: &AlertReceiver) -> BTreeMap<String, String> {
         let message = self.message;
         let what = serde_json::to_value(message.what).ok();
         let pairs = [
@@ -283,7 +307,7 @@ async fn tell_broken(engine: &Engine, to: &AlertReceiver, why: &str) {
     let event = NewEvent {
         event_type: "alert_template_broken".to_owned(),
         source: ALERT_QUEUE.to_owned(),
-        data: json!({ "receiver": to.name, "why": why.chars().take(500).collect::<String>() }),
+        data: json!({ "receiver": to.name, "why": redact(why).chars().take(500).collect::<String>() }),
         importance: Some(4),
         status: Some(EventStatus::Success),
         ..NewEvent::default()

@@ -87,6 +87,9 @@ impl Found {
     }
 }
 
+/// After how many lines others get a turn.
+const YIELD_EVERY: u64 = 16;
+
 /// What is written in one go.
 #[derive(Default)]
 struct Heap {
@@ -110,6 +113,10 @@ impl Engine {
         let mut number = 0;
         loop {
             number += 1;
+            if number % YIELD_EVERY == 0 {
+                // Lines that cannot be read need nothing of the store: somebody else may be waiting for this thread.
+                tokio::task::yield_now().await;
+            }
             let line = next_line(from, number)?;
             let over = line.is_none();
             if let Some(line) = line.filter(|line| !line.bytes.trim_ascii().is_empty()) {

@@ -5,6 +5,7 @@
 //! that panics is logged.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ impl fmt::Debug for Listener {
 #[derive(Debug)]
 pub(in crate::engine) struct Telling {
     listener: Option<Listener>,
-    at_once: bool,
+    pub(in crate::engine) at_once: AtomicBool,
     gathered: Mutex<Gathered>,
 }
 
@@ -57,14 +58,14 @@ struct Gathered {
 
 impl Telling {
     pub(in crate::engine) fn new(listener: Option<Listener>, at_once: bool) -> Telling {
-        Telling { listener, at_once, gathered: Mutex::default() }
+        Telling { listener, at_once: AtomicBool::new(at_once), gathered: Mutex::default() }
     }
 
     fn add(&self, escalated: Vec<Escalated>, steady: Duration) {
         if escalated.is_empty() {
             return;
         }
-        if self.at_once {
+        if self.at_once.load(Ordering::Relaxed) {
             self.tell(&escalated);
             return;
         }

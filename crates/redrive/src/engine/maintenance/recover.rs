@@ -68,7 +68,8 @@ pub(super) async fn recover(
     worker: WorkerId,
     maintained: &mut Maintained,
 ) -> Result<(), EngineError> {
-    if engine.0.recovery_rules.is_empty() {
+    let held = engine.held();
+    if held.recovery_rules.is_empty() {
         return Ok(());
     }
     let present = engine.store().workers(engine.now()).await?;
@@ -76,7 +77,7 @@ pub(super) async fn recover(
         return Ok(());
     }
     let runs = engine.redrive_runs(false, REMEMBERED).await?;
-    for rule in &engine.0.recovery_rules {
+    for rule in &held.recovery_rules {
         let mut of_rule = runs.iter().filter(|run| run.wanted_by == rule.wanted_by);
         let last = of_rule.clone().next();
         if is_due(engine, rule, &mut of_rule) && begin(engine, rule, last).await? {

@@ -1,5 +1,5 @@
-//! Numbers about protected targets (R-P15). Their names are other people's: those with the most parked work have samples of
-//! their own, and the rest is one, `other`.
+//! Numbers about protected targets (R-P15). Their names are other people's: those that matter most have samples of their own, and the
+//! rest is one, `other`.
 
 use super::exposition::{Exposition, Kind};
 use crate::engine::{Engine, EngineError, TargetView};
@@ -18,11 +18,10 @@ type Family = (&'static str, Kind, &'static str, fn(&TargetView) -> u64);
 
 impl Engine {
     pub(super) async fn expose_targets(&self, text: &mut Exposition) -> Result<(), EngineError> {
-        let mut targets = self.targets(None, LOOKED_AT).await?;
+        let mut targets = self.targets_that_matter(LOOKED_AT).await?;
         if targets.is_empty() {
             return Ok(());
         }
-        targets.sort_by_key(|target| std::cmp::Reverse((target.parked_total, target.opened_total)));
         let rest = targets.split_off(NAMED.min(targets.len()));
         text.family(
             "redrive_target_state",

@@ -4,13 +4,15 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_policy::KnownSecrets;
 use reqwest::Url;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::PushEndpoint;
 use super::send::{Many, One, Pusher};
+use super::{PushEndpoint, PushSecret};
 use crate::engine::{Engine, EngineError, Shutdown, WorkerReport, host_target};
-use crate::http_call::{Guard, GuardedCalls, http_client};
+use crate::http_call::{GuardedCalls, http_client};
 
 /// How often the board is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -27,10 +29,10 @@ pub struct PushClients {
 }
 
 impl PushClients {
-    /// Clients of our own; what was set over the API reaches what the guard lets it.
-    pub fn new(guard: Guard) -> Result<PushClients, EngineError> {
+    /// Clients of our own; what was set over the API goes through these calls.
+    pub fn new(guarded: GuardedCalls) -> Result<PushClients, EngineError> {
         let local = http_client().build().map_err(EngineError::HttpClient)?;
-        Ok(PushClients { local, guarded: GuardedCalls::new(guard).map_err(EngineError::HttpClient)? })
+        Ok(PushClients { local, guarded })
     }
 }
 
@@ -42,11 +44,21 @@ struct Live {
 }
 
 impl Engine {
-    /// Pushes to the endpoints on the board and to these of the configuration, until the shutdown: then what is under way is
-    /// finished.
-    pub async fn run_pushes(&self, local: Vec<PushEndpoint>, clients: PushClients, shutdown: &Shutdown) {
-        let mut pushing =
-            Pushing { engine: self, local, clients, live: HashMap::new(), gone: HashSet::new() };
+    /// Pushes to the endpoints on the board and to these of the configuration, which may change, until the shutdown: then what is
+    /// under way is finished.
+    pub async fn run_pushes(
+        &self,
+        mut local: watch::Receiver<Vec<PushEndpoint>>,
+        clients: PushClients,
+        shutdown: &Shutdown,
+    ) {
+        let mut pushing = Pushing {
+            engine: self,
+            local: local.borrow_and_update().clone(),
+            clients,
+            live: HashMap::new(),
+            gone: HashSet::new(),
+        };
         let mut leaving: Vec<Live> = Vec::new();
         loop {
             match self.push_endpoints().await {
@@ -56,6 +68,8 @@ impl Engine {
             leaving.retain(|live| !live.task.is_finished());
             tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
+                // Whoever has dropped the other end will change nothing more.
+                Ok(()) = local.changed() => pushing.configured(local.borrow_and_update().clone()),
                 () = shutdown.draining() => break,
             }
         }
@@ -83,11 +97,17 @@ struct Pushing<'a> {
     local: Vec<PushEndpoint>,
     clients: PushClients,
     live: HashMap<String, Live>,
-    /// Of the configuration, and disabled by themselves: until this process ends.
+    /// Of the configuration, and disabled by themselves: until the configuration is read again.
     gone: HashSet<String>,
 }
 
 impl Pushing<'_> {
+    /// The configuration was read again. Whoever said that it is gone is asked once more: somebody has looked at it since.
+    fn configured(&mut self, local: Vec<PushEndpoint>) {
+        self.gone.clear();
+        self.local = local;
+    }
+
     /// Starts what is new, and answers with what leaves.
     fn follow(&mut self, board: Vec<PushEndpoint>) -> Vec<Live> {
         for (name, live) in &self.live {
@@ -130,10 +150,14 @@ impl Pushing<'_> {
             .inspect_err(|error| tracing::warn!(%endpoint, %error, "a push endpoint has no address"))
             .ok()?;
         let shutdown = Shutdown::new();
+        let secrets = endpoint.secrets.iter().map(PushSecret::reveal);
+        let secrets = secrets.flat_map(|whole| [whole.trim_start_matches("whsec_").to_owned(), whole]);
+        let known = KnownSecrets::of_webhook(&endpoint.url).with(KnownSecrets::of_values(secrets));
         let pusher = Arc::new(Pusher {
             engine: self.engine.clone(),
             endpoint: endpoint.clone(),
             url,
+            known,
             clients: self.clients.clone(),
             shutdown: shutdown.clone(),
         });

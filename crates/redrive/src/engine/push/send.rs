@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use redrive_policy::{Cause, Report, Verdict as Again};
+use redrive_policy::{Cause, KnownSecrets, Report, Verdict as Again};
 use redrive_store::{JobId, Origin};
 use reqwest::Url;
 use serde_json::json;
@@ -23,7 +23,7 @@ use crate::engine::settle::set_aside;
 use crate::engine::{Engine, Shutdown};
 use crate::http_call::{Answer, heard, not_answered, out_of_time, refusal};
 use crate::outcome::{Evidence, Executed, Outcome};
-use crate::secrets::redact;
+use crate::secrets::redact_knowing;
 
 /// How long the body of an answer is listened to; the status is known already.
 const BODY_WITHIN: Duration = Duration::from_secs(5);
@@ -35,6 +35,8 @@ pub(super) struct Pusher {
     pub(super) engine: Engine,
     pub(super) endpoint: PushEndpoint,
     pub(super) url: Url,
+    /// What an answer may repeat of how it was asked: the address and the secrets.
+    pub(super) known: KnownSecrets,
     pub(super) clients: PushClients,
     /// By which its worker is asked to leave.
     pub(super) shutdown: Shutdown,
@@ -63,7 +65,7 @@ impl Pusher {
         }
         put(&mut headers, "user-agent", concat!("redrive/", env!("CARGO_PKG_VERSION")));
         let client = match self.endpoint.origin {
-            Origin::Local => &self.clients.local,
+            Origin::Local => self.clients.local.clone(),
             // Every time anew: what is allowed is the guard's business, and so is where the name leads.
             Origin::Api => match self.clients.guarded.client(&self.endpoint.url) {
                 Ok(client) => client,
@@ -85,10 +87,24 @@ impl Pusher {
         Called::Answered(answer)
     }
 
-    /// The verdict of an answer, if it came whole and holds one.
-    #[allow(clippy::unused_self)]
+    /// The verdict of an answer, if it came whole and holds one. Its reason may repeat how it was asked.
     fn verdict(&self, answer: &Answer) -> Option<Verdict> {
-        if answer.is_whole { answer::verdict(&answer.body) } else { None }
+        let verdict = if answer.is_whole { answer::verdict(&answer.body) } else { None };
+        let masked = |text: String| self.known.mask(&text).into_owned();
+        Some(match verdict? {
+            Verdict::Retry { reason, after } => Verdict::Retry { reason: masked(reason), after },
+            Verdict::Dead { reason } => Verdict::Dead { reason: masked(reason) },
+            Verdict::Unknown(text) => Verdict::Unknown(masked(text)),
+            verdict @ (Verdict::Ok | Verdict::Snooze(_)) => verdict,
+        })
+    }
+
+    /// What an answer without a verdict means.
+    fn outcome(&self, answer: &Answer) -> Outcome {
+        match answer.outcome(&self.url) {
+            Outcome::Failed(evidence) => Outcome::failed(evidence.redacted_knowing(&self.known)),
+            other => other,
+        }
     }
 
     async fn gone(&self) {
@@ -135,7 +151,7 @@ impl Pusher {
             Called::Gone => return silent(Outcome::Snoozed(AFTER_GONE)),
         };
         let outcome = match self.verdict(&answer) {
-            None => answer.outcome(&self.url),
+            None => self.outcome(&answer),
             Some(Verdict::Ok) => Outcome::Succeeded,
             Some(Verdict::Snooze(delay)) => Outcome::Snoozed(delay),
             Some(Verdict::Dead { reason }) => {
@@ -145,7 +161,7 @@ impl Pusher {
                 Outcome::failed(failing(verdict, answer.status))
             }
         };
-        let shown = both_ends(&redact(&answer.body), OUTPUT_BOUND).into_owned();
+        let shown = both_ends(&redact_knowing(&self.known, &answer.body), OUTPUT_BOUND).into_owned();
         Worked::Executed(Executed {
             http_status: Some(answer.status.as_u16()),
             stdout_tail: Some(shown).filter(|shown| !shown.is_empty()),
@@ -178,7 +194,7 @@ impl Pusher {
             }
             None => {}
         }
-        if let Outcome::Failed(evidence) = answer.outcome(&self.url) {
+        if let Outcome::Failed(evidence) = self.outcome(&answer) {
             return Err(*evidence);
         }
         let broken = || "the answer broke off".to_owned();

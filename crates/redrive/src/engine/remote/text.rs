@@ -12,7 +12,7 @@ use redrive_store::{EventSeq, JobId, LeaseToken, LeasedJob, MAX_NAME_BYTES, Time
 use sha2::Sha256;
 
 /// The first byte: another layout is another number.
-const LAYOUT: u8 = 1;
+const LAYOUT: u8 = 2;
 /// How many bytes of the code are kept: nobody has the time to try 2⁹⁶ of them.
 const CODE_BYTES: usize = 12;
 /// Longer than that is no lease: a name, a dozen numbers and the code.
@@ -36,8 +36,8 @@ pub struct HeldLease {
     pub(super) event: EventSeq,
     /// The job is a part of a task.
     pub(super) of_task: bool,
-    /// It goes to a target that is protected, which should hear how it ends.
-    pub(super) protected: bool,
+    /// It goes to a target that is protected, which should hear how it ends: who let it through.
+    pub(super) let_through_by: Option<u64>,
 }
 
 impl HeldLease {
@@ -54,7 +54,7 @@ impl HeldLease {
             leased_at: now,
             event: leased.event,
             of_task: leased.job.caller_id.as_deref().is_some_and(|caller| caller.starts_with("task-")),
-            protected: false,
+            let_through_by: None,
         }
     }
 }
@@ -83,7 +83,8 @@ impl Sealer {
             millis(held.lease_for),
             held.leased_at.millis().cast_unsigned(),
             held.event.0.cast_unsigned(),
-            u64::from(held.of_task) | (u64::from(held.protected) << 1),
+            u64::from(held.of_task) | (u64::from(held.let_through_by.is_some()) << 1),
+            held.let_through_by.unwrap_or(0),
         ] {
             put(&mut bytes, number);
         }
@@ -113,7 +114,7 @@ impl Sealer {
         let lease_for = Duration::from_millis(number()?);
         let leased_at = Timestamp::from_millis(number()?.cast_signed());
         let event = EventSeq(number()?.cast_signed());
-        let marks = number()?;
+        let (marks, let_through_by) = (number()?, number()?);
         let queue = String::from_utf8(rest.to_vec()).ok()?;
         Some(HeldLease {
             token,
@@ -127,7 +128,7 @@ impl Sealer {
             leased_at,
             event,
             of_task: marks & 1 != 0,
-            protected: marks & 2 != 0,
+            let_through_by: (marks & 2 != 0).then_some(let_through_by),
         })
     }
 }
@@ -182,7 +183,7 @@ mod tests {
             leased_at: Timestamp::from_millis(1_767_225_600_123),
             event: EventSeq(77),
             of_task: true,
-            protected: true,
+            let_through_by: Some(u64::MAX),
         }
     }
 
@@ -190,7 +191,7 @@ mod tests {
     #[test]
     fn a_lease_comes_back_as_it_went() {
         let sealer = Sealer::new(&[7; 32]).unwrap();
-        for held in [held(), HeldLease { last_delay: None, of_task: false, protected: false, ..held() }] {
+        for held in [held(), HeldLease { last_delay: None, of_task: false, let_through_by: None, ..held() }] {
             assert_eq!(sealer.read(&sealer.write(&held)), Some(held));
         }
     }

@@ -12,8 +12,9 @@ use redrive_store::{
     Ending, Job, JobState, LeaseToken, LeasedJob, Parked, Settled, Settlement, Timestamp, WorkerId,
 };
 
+use super::name::MadeBy;
 use super::swap::Swap;
-use super::{Admitted, HOLD_FOR, LOOK_EVERY, Rules};
+use super::{Admitted, HOLD_FOR, LOOK_EVERY, Rules, holder_name};
 use crate::engine::{Engine, EngineError};
 
 /// How long work waits when nobody could make out in time whether it may go, at the most.
@@ -59,7 +60,7 @@ impl Engine {
         leased: Vec<LeasedJob>,
         target: Option<&str>,
     ) -> Result<Vec<LeasedJob>, EngineError> {
-        let endings = self.gate(&leased, target, None).await?;
+        let endings = self.gate(&leased, MadeBy::Us(target), None).await?;
         let mut parked = Vec::new();
         let mut goes = Vec::with_capacity(leased.len());
         for (leased, ending) in leased.into_iter().zip(endings) {
@@ -75,16 +76,16 @@ impl Engine {
     }
 
     /// Whether nothing of this is protected, as far as can be told without looking anything up.
-    pub(in crate::engine) fn passes_freely(&self, leased: &[LeasedJob], also: Option<&str>) -> bool {
+    pub(in crate::engine) fn passes_freely(&self, leased: &[LeasedJob], by: MadeBy<'_>) -> bool {
         let rules = self.targets_known().rules();
-        rules.read_at.is_some() && also.is_none() && leased.iter().all(|leased| rules.is_free(&leased.job))
+        rules.read_at.is_some() && leased.iter().all(|leased| rules.is_free(&leased.job, by))
     }
 
     /// How each of these ends that may not go now; nothing for who may.
     pub(in crate::engine) async fn gate(
         &self,
         leased: &[LeasedJob],
-        also: Option<&str>,
+        by: MadeBy<'_>,
         held_for: Option<WorkerId>,
     ) -> Result<Vec<Option<Ending>>, EngineError> {
         if self.targets_known().rules().read_at.is_none() {
@@ -94,7 +95,7 @@ impl Engine {
         let mut comers: Vec<Comer<'_>> = Vec::with_capacity(leased.len());
         for leased in leased {
             // What has not begun is past its deadline, and goes nowhere.
-            let names = if leased.begun { rules.targets_of(&leased.job, also) } else { Vec::new() };
+            let names = if leased.begun { rules.targets_of(&leased.job, by) } else { Vec::new() };
             comers.push(Comer { leased, targets: names.into_iter().map(Arc::from).collect() });
         }
         if comers.iter().all(|comer| comer.targets.is_empty()) {
@@ -246,8 +247,9 @@ impl Engine {
         self.targets_known().admitted().contains_key(&token)
     }
 
-    /// Hears what became of attempts that another process has let through; it frees their places by itself.
-    pub(in crate::engine) async fn observe_of_others(&self, ended: Vec<(Job, CallResult)>) {
+    /// Hears what became of attempts that another process has let through. Their places are free: the other one says so itself if it
+    /// still lives, but it may have been killed.
+    pub(in crate::engine) async fn observe_of_others(&self, ended: Vec<(Job, CallResult, u64)>) {
         if self.targets_known().rules().read_at.is_none()
             && let Err(error) = self.read_limits(true).await
         {
@@ -255,12 +257,18 @@ impl Engine {
             return;
         }
         let rules = self.targets_known().rules();
-        for (job, result) in ended {
-            let targets = rules.targets_of(&job, None);
+        let now = self.now();
+        for (job, result, by) in ended {
+            let targets = rules.targets_of(&job, MadeBy::Elsewhere);
             let mut local = self.targets_known().local();
             for name in targets {
                 let settings = rules.of(&name);
-                local.entry(Arc::from(name)).or_default().add(&settings, result);
+                let known = local.entry(Arc::from(name)).or_default();
+                known.add(&settings, result);
+                if settings.concurrency.is_some() {
+                    known.untold.ended_of_others.push((holder_name(by), now));
+                    known.untold.urgent = true;
+                }
             }
         }
         let due = self.targets_to_tell(true);

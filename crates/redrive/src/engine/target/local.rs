@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redrive_policy::Rng;
 use redrive_policy::protection::{
-    CallResult, Health, Holder, Phase, Protection, TargetState, deposit, hold, observe,
+    CallResult, Health, Holder, Phase, Protection, TargetState, deposit, free, hold, observe,
 };
 use redrive_store::Timestamp;
 
@@ -30,6 +30,8 @@ pub(super) struct Local {
 pub(super) struct Untold {
     pub(super) first_attempts: u32,
     pub(super) results: Vec<CallResult>,
+    /// Calls of others that were ended here: whose, and when.
+    pub(super) ended_of_others: Vec<(String, Timestamp)>,
     /// The number of calls that run has changed.
     pub(super) running_changed: bool,
     /// Somebody should hear of it soon.
@@ -38,7 +40,10 @@ pub(super) struct Untold {
 
 impl Untold {
     pub(super) fn is_empty(&self) -> bool {
-        self.first_attempts == 0 && self.results.is_empty() && !self.running_changed
+        self.first_attempts == 0
+            && self.results.is_empty()
+            && self.ended_of_others.is_empty()
+            && !self.running_changed
     }
 
     pub(super) fn add(&mut self, result: CallResult) {
@@ -97,6 +102,10 @@ impl Local {
         deposit(settings, state, at, self.untold.first_attempts);
         observe(settings, state, at, &self.untold.results, rng);
         if settings.concurrency.is_some() {
+            for (other, ended_at) in &self.untold.ended_of_others {
+                let heard_before = ended_at.after(HOLD_FOR).millis();
+                free(state, other, heard_before);
+            }
             hold(
                 settings,
                 state,

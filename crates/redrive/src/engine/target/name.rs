@@ -7,6 +7,16 @@ use serde::Deserialize;
 
 use super::Rules;
 
+/// Who makes a call, as far as its targets are concerned.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::engine) enum MadeBy<'a> {
+    /// A process of ours; all of its calls go to this target, too.
+    Us(Option<&'a str>),
+    /// A worker elsewhere, of whom we have nothing but its word. It is believed about its queue and about the key of its job; a host is
+    /// everybody's, and is judged by what our own processes saw (ADR 0051).
+    Elsewhere,
+}
+
 /// The part of a call that names its host.
 #[derive(Deserialize)]
 struct Call<'a> {
@@ -38,13 +48,17 @@ pub fn host_target(url: &str) -> Option<String> {
 
 impl Rules {
     /// Whether nothing protects a job, by what can be told at a glance: most work is asked nothing else.
-    pub(super) fn is_free(&self, job: &Job) -> bool {
+    pub(super) fn is_free(&self, job: &Job, by: MadeBy<'_>) -> bool {
         let queue = self.every_queue || (!self.queues.is_empty() && self.queues.contains(&job.queue));
-        job.inline || !(queue || job.target.is_some() || job.kind == "http")
+        let calls = match by {
+            MadeBy::Us(also) => also.is_some() || job.kind == "http",
+            MadeBy::Elsewhere => false,
+        };
+        job.inline || !(queue || job.target.is_some() || calls)
     }
 
     /// The protected targets of a job; most have none.
-    pub(super) fn targets_of(&self, job: &Job, also: Option<&str>) -> Vec<String> {
+    pub(super) fn targets_of(&self, job: &Job, by: MadeBy<'_>) -> Vec<String> {
         let mut names = Vec::new();
         if job.inline {
             return names;
@@ -55,10 +69,12 @@ impl Rules {
         if let Some(key) = &job.target {
             names.push(format!("key:{key}"));
         }
-        names.extend(also.map(str::to_owned));
-        if job.kind == "http" {
-            let call = serde_json::from_slice::<Call<'_>>(&job.payload).ok();
-            names.extend(call.and_then(|call| host_target(&call.url)));
+        if let MadeBy::Us(also) = by {
+            names.extend(also.map(str::to_owned));
+            if job.kind == "http" {
+                let call = serde_json::from_slice::<Call<'_>>(&job.payload).ok();
+                names.extend(call.and_then(|call| host_target(&call.url)));
+            }
         }
         names.retain(|name| !self.of(name).is_nothing());
         names.dedup();

@@ -141,7 +141,7 @@ impl Engine {
         self.target_view(name.to_owned(), None)
     }
 
-    fn target_view(&self, name: String, state: Option<(TargetState, Timestamp)>) -> TargetView {
+    pub(super) fn target_view(&self, name: String, state: Option<(TargetState, Timestamp)>) -> TargetView {
         let rules = self.targets_known().rules();
         let protection = rules.of(&name);
         let limits = rules.limits.get(&name).copied();
@@ -215,26 +215,6 @@ impl Engine {
                 return Ok(limits);
             }
         }
-    }
-
-    /// States that nobody needs any more go.
-    pub(super) async fn forget_targets(&self) -> Result<(), EngineError> {
-        let now = self.now();
-        let rules = self.targets_known().rules();
-        for notice in self.store().due_notices(now, STATES.to_owned(), PAGE).await? {
-            let state: TargetState = serde_json::from_str(&notice.value).unwrap_or_default();
-            let idle = state.is_idle(&rules.of(&notice.name), now.millis());
-            let change = NoticeChange {
-                space: notice.space,
-                name: notice.name,
-                seen: Some(notice.version),
-                value: (!idle).then_some(notice.value),
-                due_at: (!idle).then(|| now.after(super::FORGET_AFTER)),
-            };
-            // Whoever was faster has something to say about it: it is looked at again.
-            self.store().post(now, vec![change], Vec::new(), Vec::new()).await?;
-        }
-        Ok(())
     }
 
     /// Where a job waits, if its target is protected and it may not go now.

@@ -109,14 +109,20 @@ impl Engine {
         let notice = self.store().notice(STATES.to_owned(), name.to_string()).await?;
         let steady = self.clock().steady();
         let version = notice.as_ref().map(|notice| notice.version);
-        let state = notice.and_then(|notice| {
+        let state = notice.map(|notice| {
             let read = serde_json::from_str::<TargetState>(&notice.value);
-            read.inspect_err(|error| tracing::warn!(target = %name, %error, "a target's state cannot be read; it begins anew")).ok()
+            let read = read.inspect_err(|error| tracing::warn!(target = %name, %error, "a target's state cannot be read; it begins anew"));
+            read.unwrap_or_default()
         });
-        let state = state.unwrap_or_default();
         let mut local = self.targets_known().local();
         make_room(&mut local);
         let known = local.entry(Arc::clone(name)).or_default();
+        let state = match state {
+            Some(state) => state,
+            // Never written: nothing but success was known, and that is remembered here.
+            None if known.version.is_none() => known.state.clone(),
+            None => TargetState::default(),
+        };
         (known.version, known.state, known.read_at) = (version, state.clone(), Some(steady));
         Ok((version, state))
     }
@@ -143,10 +149,14 @@ impl Engine {
         }
     }
 
-    /// Puts what has become of the states on the board; `false` if somebody was faster.
+    /// Puts what has become of the states on the board; `false` if somebody was faster. A target of which nothing but success is known
+    /// is not written down: whoever names ever new hosts must not fill the board.
     async fn put_target(&self, swap: &Swap) -> Result<bool, StoreError> {
-        let moved: Vec<(&Arc<str>, &Seen)> =
-            swap.states.iter().filter(|(_, seen)| seen.before != seen.after).collect();
+        let moved = swap.states.iter().filter(|(_, seen)| seen.before != seen.after);
+        let unwritten = |(name, seen): &(&Arc<str>, &Seen)| {
+            seen.version.is_none() && seen.after.is_unblemished(&swap.rules.of(name))
+        };
+        let (well, moved): (Vec<_>, Vec<_>) = moved.partition(unwritten);
         let mut changes = Vec::with_capacity(moved.len());
         for (name, seen) in &moved {
             let value = serde_json::to_string(&seen.after).map_err(|error| {
@@ -157,7 +167,7 @@ impl Engine {
                 name: name.to_string(),
                 seen: seen.version,
                 value: Some(value),
-                due_at: Some(swap.now.after(FORGET_AFTER)),
+                due_at: Some(look_at(&seen.after, swap.now)),
             });
         }
         let versions = if changes.is_empty() {
@@ -170,6 +180,10 @@ impl Engine {
         };
         let steady = self.clock().steady();
         let mut local = self.targets_known().local();
+        for (name, seen) in well {
+            let known = local.entry(Arc::clone(name)).or_default();
+            (known.version, known.state) = (None, seen.after.clone());
+        }
         for ((name, seen), version) in moved.into_iter().zip(versions) {
             let known = local.entry(Arc::clone(name)).or_default();
             (known.version, known.state) = (version, seen.after.clone());
@@ -202,7 +216,16 @@ impl Local {
             }
         }
         self.untold.results.retain(|result| result.times > 0);
+        // What came since stands behind.
+        let told = told.ended_of_others.len().min(self.untold.ended_of_others.len());
+        self.untold.ended_of_others.drain(..told);
     }
+}
+
+/// When somebody should look at a state: at once while there is trouble, so that those who look for trouble find it without a look at all
+/// the others; else when it may be forgotten.
+pub(super) fn look_at(state: &TargetState, now: Timestamp) -> Timestamp {
+    if state.is_troubled(now.millis()) { now } else { now.after(FORGET_AFTER) }
 }
 
 /// A process that calls ever new hosts does not fill its memory: those that it has nothing to tell of go.

@@ -402,7 +402,7 @@ impl Driver {
             trace_file: None,
             relevant_logs: &[],
         }
-        .report(&engine.0.escalate, engine.0.lang)
+        .report(&engine.held().escalate, engine.0.lang)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use redrive_policy::graph;
 use redrive_policy::plan::Plan;
-use redrive_policy::{Cause, EscalationLevel, one_line, redact};
+use redrive_policy::{Cause, EscalationLevel, one_line};
 use redrive_store::{DeadLetter, JobStanding, SubtaskState, TaskState, Timestamp};
 use serde::{Serialize, Serializer};
 
@@ -131,7 +131,7 @@ impl SubtaskLine {
         self.attempts = Some(letter.attempts);
         self.cause = Some(letter.cause);
         self.level = Some(EscalationLevel::of(letter.cause, letter.retryable));
-        let said = one_line(&redact(&letter.error_message));
+        let said = one_line(&crate::secrets::redact(&letter.error_message));
         self.error = Some(match said.char_indices().nth(WHY_CHARS) {
             Some((end, _)) => format!("{}…", &said[..end]),
             None => said,

@@ -1,5 +1,6 @@
 //! Which tokens hold, as a server asks for every request. Known ones are kept in memory and read again twice a second, so that a
-//! token that was made or revoked elsewhere counts everywhere within a second.
+//! token that was revoked elsewhere ends everywhere within a second. One that was made elsewhere counts at once: what is not known is
+//! looked up.
 //!
 //! Whatever is wrong with a token, the same work is done and the same answer given: an id that nobody has, a wrong secret, a
 //! revoked and an expired token cannot be told apart.
@@ -15,11 +16,16 @@ use redrive_store::{NoticeChange, Timestamp};
 use subtle::{Choice, ConstantTimeEq};
 use tokio::time::Instant;
 
-use super::{PREFIX, Token, USED, keyed_hash};
+use super::{PREFIX, SPACE, Stored, Token, USED, keyed_hash};
 use crate::engine::{Engine, EngineError};
 
-/// How old what is known may be.
+/// How old what is known of tokens may be. Only a token that was revoked elsewhere holds so long: whatever does not hold by what is
+/// known is looked up.
 const FRESH: Duration = Duration::from_millis(500);
+/// How old it may be that there are none: so long may a server stay open to its machine once somebody has made the first.
+const FRESH_NONE: Duration = Duration::from_millis(50);
+/// A name that no token has.
+const NOBODY: &str = "nobody----";
 /// How often it is written down that a token is used.
 const USED_EVERY: Duration = Duration::from_mins(1);
 
@@ -38,7 +44,17 @@ struct Kept {
 struct Known {
     read_at: Instant,
     pepper: [u8; 32],
-    tokens: HashMap<String, (Arc<Token>, [u8; 32])>,
+    tokens: HashMap<String, Entry>,
+}
+
+/// A token, and what is kept of its text.
+type Entry = (Arc<Token>, [u8; 32]);
+
+fn entry(id: String, stored: Stored) -> Entry {
+    let hash = URL_SAFE_NO_PAD.decode(&stored.hash).ok().and_then(|hash| hash.try_into().ok());
+    // A hash that is none fits nothing, and the token still counts as one.
+    let hash: [u8; 32] = hash.unwrap_or_default();
+    (Arc::new(stored.token(id)), hash)
 }
 
 /// What a shown token is worth.
@@ -61,31 +77,61 @@ impl TokenKeeper {
         }))
     }
 
-    /// Whether the store ever had a token.
+    /// Whether the store ever had a token, as was known a moment ago.
     pub async fn any(&self) -> Result<bool, EngineError> {
         Ok(!self.known().await?.tokens.is_empty())
     }
 
-    /// What this text is worth.
+    /// Whether the store has ever had a token, now: whoever shows one has got it from somewhere.
+    pub async fn any_now(&self) -> Result<bool, EngineError> {
+        // A store that had a token has had it for ever.
+        Ok(self.any().await? || !self.read_since(Instant::now()).await?.tokens.is_empty())
+    }
+
+    /// What this text is worth. What does not hold by what is known is looked up: the token may be a moment old. That is done for
+    /// everything that does not hold, so that nobody learns from the time it takes what is wrong with it.
     pub async fn check(&self, text: &str) -> Result<Shown, EngineError> {
-        let known = self.known().await?;
+        let shown_at = Instant::now();
         let (id, secret) =
             text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_')).unwrap_or(("", text));
+        let known = self.known().await?;
+        let shown = self.worth(known.pepper, known.tokens.get(id), id, secret);
+        if matches!(shown, Shown::Good(_)) {
+            return Ok(shown);
+        }
+        if known.tokens.is_empty() {
+            let known = self.read_since(shown_at).await?;
+            return Ok(self.worth(known.pepper, known.tokens.get(id), id, secret));
+        }
+        // One that is known holds no more than it did: instead of it somebody is looked for whom nobody knows, so that a wrong secret
+        // and an unknown id take the same time. Nor has anybody an id that is longer, or empty.
+        let unknown = !known.tokens.contains_key(id) && (1..=32).contains(&id.len()) && id.is_ascii();
+        let name = if unknown { id } else { NOBODY };
+        let found = self.0.engine.store().notice(SPACE.to_owned(), name.to_owned()).await?;
+        let found = found.map(|notice| Stored::read(&notice).map(|stored| entry(name.to_owned(), stored)));
+        let shown = self.worth(known.pepper, found.transpose()?.as_ref(), id, secret);
+        if matches!(shown, Shown::Good(_)) {
+            self.forget();
+        }
+        Ok(shown)
+    }
+
+    fn worth(&self, pepper: [u8; 32], known: Option<&Entry>, id: &str, secret: &str) -> Shown {
         let nobody = [0; 32];
-        let (token, kept) = match known.tokens.get(id) {
+        let (token, kept) = match known {
             Some((token, kept)) => (Some(token), kept),
             None => (None, &nobody),
         };
-        let hash = keyed_hash(&known.pepper, id, secret);
+        let hash = keyed_hash(&pepper, id, secret);
         let holds = token.is_some_and(|token| token.holds(self.0.engine.now()));
         let good = hash.ct_eq(kept) & Choice::from(u8::from(holds));
-        Ok(match token {
+        match token {
             Some(token) if bool::from(good) => {
                 self.used(token);
                 Shown::Good(Arc::clone(token))
             }
             _ => Shown::Bad(id.chars().take(32).collect()),
-        })
+        }
     }
 
     /// Whether the token of this id still holds: asked again and again by whoever was let in for long.
@@ -99,17 +145,38 @@ impl TokenKeeper {
         *self.0.known.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
+    /// What is known, if it is fresh enough.
     fn fresh(&self) -> Option<Arc<Known>> {
         let known = self.0.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.as_ref().filter(|known| known.read_at.elapsed() < FRESH).map(Arc::clone)
+        let is_fresh = |known: &&Arc<Known>| {
+            known.read_at.elapsed() < if known.tokens.is_empty() { FRESH_NONE } else { FRESH }
+        };
+        known.as_ref().filter(is_fresh).map(Arc::clone)
     }
 
     async fn known(&self) -> Result<Arc<Known>, EngineError> {
-        if let Some(known) = self.fresh() {
-            return Ok(known);
+        match self.fresh() {
+            Some(known) => Ok(known),
+            None => self.read(TokenKeeper::fresh).await,
         }
+    }
+
+    /// What is known by a look that began after this moment.
+    async fn read_since(&self, moment: Instant) -> Result<Arc<Known>, EngineError> {
+        self.read(|keeper| {
+            let known = keeper.0.known.read().unwrap_or_else(PoisonError::into_inner);
+            known.as_ref().filter(|known| known.read_at > moment).map(Arc::clone)
+        })
+        .await
+    }
+
+    /// Reads all tokens, unless somebody else has done so while we waited for our turn.
+    async fn read(
+        &self,
+        enough: impl Fn(&TokenKeeper) -> Option<Arc<Known>>,
+    ) -> Result<Arc<Known>, EngineError> {
         let _reading = self.0.reading.lock().await;
-        if let Some(known) = self.fresh() {
+        if let Some(known) = enough(self) {
             return Ok(known);
         }
         // As old as the moment before it was read.
@@ -119,10 +186,7 @@ impl TokenKeeper {
         let pepper = if stored.is_empty() { [0; 32] } else { engine.store_secret("pepper").await? };
         let mut tokens = HashMap::with_capacity(stored.len());
         for (notice, stored) in stored {
-            let hash = URL_SAFE_NO_PAD.decode(&stored.hash).ok().and_then(|hash| hash.try_into().ok());
-            // A hash that is none fits nothing, and the token still counts as one.
-            let hash: [u8; 32] = hash.unwrap_or_default();
-            tokens.insert(notice.name.clone(), (Arc::new(stored.token(notice.name)), hash));
+            tokens.insert(notice.name.clone(), entry(notice.name, stored));
         }
         let known = Arc::new(Known { read_at, pepper, tokens });
         *self.0.known.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));

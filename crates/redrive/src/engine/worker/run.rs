@@ -19,6 +19,7 @@ use super::under_way::{
 };
 use super::{Plan, Route, Until, Worker, WorkerReport};
 use crate::engine::executor::{Boxed, Running, Wish, Work};
+use crate::engine::target::MadeBy;
 use crate::engine::{AttemptReport, EngineError, Shutdown, attempt, batch};
 use crate::hooks::guarded;
 
@@ -246,10 +247,17 @@ impl<'a> Run<'a> {
 
     fn ask_for(&self, free: usize) -> Boxed<'a, Result<Vec<LeasedJob>, StoreError>> {
         let Plan { queues, lease_for, wait, reserved_only, .. } = &self.worker.plan;
+        let Some(kinds) = self.worker.plan.kinds_now(&self.worker.engine) else {
+            // That may change with the configuration.
+            return Box::pin(async {
+                tokio::time::sleep(LOOK_EVERY).await;
+                Ok(Vec::new())
+            });
+        };
         let request = LeaseRequest {
             worker: self.worker.id(),
             queues: queues.clone(),
-            kinds: self.worker.plan.kinds_now(&self.worker.engine),
+            kinds,
             reserved_only: *reserved_only,
             max: free.min(redrive_store::MAX_BATCH),
             lease_for: *lease_for,
@@ -262,13 +270,14 @@ impl<'a> Run<'a> {
     /// Starts what is not protected; the rest waits at the gate of its target, and the loop does not.
     fn sift(&mut self, leased: Vec<LeasedJob>) {
         let worker = self.worker;
-        if leased.is_empty() || worker.engine.passes_freely(&leased, worker.plan.goes_to.as_deref()) {
+        let by = MadeBy::Us(worker.plan.goes_to.as_deref());
+        if leased.is_empty() || worker.engine.passes_freely(&leased, by) {
             return self.start(leased);
         }
         let count = leased.len();
         let answer = Box::pin(async move {
             let held_for = worker.incarnation.held_for();
-            let endings = worker.engine.gate(&leased, worker.plan.goes_to.as_deref(), held_for).await;
+            let endings = worker.engine.gate(&leased, by, held_for).await;
             (leased, endings)
         });
         self.sifting.push(Sifting { count, answer });
@@ -484,7 +493,11 @@ impl<'a> Run<'a> {
                 let engine = &self.worker.engine;
                 let (queues, kinds) = (queues.clone(), self.worker.plan.kinds_now(engine));
                 Some(Box::pin(async move {
-                    Ok(!store.unfinished(queues, kinds).await? && !engine.tasks_go_on().await?)
+                    let unfinished = match kinds {
+                        Some(kinds) => store.unfinished(queues, kinds).await?,
+                        None => false,
+                    };
+                    Ok(!unfinished && !engine.tasks_go_on().await?)
                 }))
             }
             Until::JobIsOver(job) => Some(Box::pin(async move { is_over(store, job).await })),

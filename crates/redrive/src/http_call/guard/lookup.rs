@@ -48,13 +48,15 @@ impl fmt::Debug for Lookup {
 pub(super) struct Checked {
     pub(super) guard: Arc<Guard>,
     pub(super) lookup: Lookup,
+    /// Where the call goes, if that is a port that we listen at.
+    pub(super) port: u16,
     /// For hosts that are listed by name.
     pub(super) trusted: bool,
 }
 
 impl Resolve for Checked {
     fn resolve(&self, name: Name) -> Resolving {
-        let (guard, trusted) = (Arc::clone(&self.guard), self.trusted);
+        let (guard, port, trusted) = (Arc::clone(&self.guard), self.port, self.trusted);
         let host = name.as_str().to_owned();
         let looking = (self.lookup.0)(host.clone());
         Box::pin(async move {
@@ -65,7 +67,7 @@ impl Resolve for Checked {
             }
             // One address inside condemns the whole answer: whoever sent it wanted us there.
             for address in &found {
-                guard.check_address(&host, *address, None, trusted)?;
+                guard.check_address(&host, *address, port, trusted)?;
             }
             let checked: Addrs = Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(checked)

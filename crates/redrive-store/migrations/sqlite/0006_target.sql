@@ -1,0 +1,1 @@
+-- The twin of postgres/0006_target.sql, which is about enqueuing from SQL. Nobody does that here, so nothing changes but the number.
