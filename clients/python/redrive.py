@@ -21,6 +21,7 @@ import hmac
 import http.client
 import json
 import logging
+import math
 import queue as queues
 import random
 import signal
@@ -40,6 +41,8 @@ log = logging.getLogger("redrive")
 
 PASSING = {429, 502, 503, 504}
 FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0
+# Ends that are settled together: so many, and so many bytes.
+MOST_ENDS, MOST_BYTES = 500, 4 * 1024 * 1024
 
 
 class Problem(Exception):
@@ -62,7 +65,7 @@ class Retry(Exception):
 
     def __init__(self, reason="the handler asks for another attempt", after=None):
         super().__init__(reason)
-        self.after = after
+        self.after = None if after is None else _seconds(after)
 
 
 class Snooze(Exception):
@@ -70,7 +73,7 @@ class Snooze(Exception):
 
     def __init__(self, seconds):
         super().__init__(f"again in {seconds} s")
-        self.seconds = seconds
+        self.seconds = _seconds(seconds)
 
 
 class Dead(Exception):
@@ -151,7 +154,7 @@ class Client:
 
     def request(self, method, path, body=None, key=None, timeout=None, tries=None):
         """One call, made again while it may help: nobody answers, or somebody says 429, 502, 503 or 504."""
-        data = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        data = None if body is None else _json(body)
         headers = {"Accept": "application/json"}
         if data is not None:
             headers["Content-Type"] = "application/json"
@@ -333,75 +336,89 @@ class Worker:
                 return
             for job in jobs:
                 job.began = time.monotonic()
-            for end in self._carried_out(jobs):
-                self._ends.put(end)
+            for job, end in self._carried_out(jobs):
+                self._ends.put(_sent(job, end))
 
     def _carried_out(self, jobs):
-        handler = self._handlers.get(jobs[0].kind) if isinstance(self._handlers, dict) else self._handlers
         if self._stopping.is_set() and self._over.is_set():
             return [(job, job.end("released", reason="its worker leaves")) for job in jobs]
         try:
+            handler = self._handlers[jobs[0].kind] if isinstance(self._handlers, dict) else self._handlers
             answer = handler(jobs if self._batch else jobs[0])
-        except Exception as error:  # whatever a handler raises is data
+            if not self._batch:
+                return [(jobs[0], jobs[0].end("succeeded", **({"output": answer} if answer is not None else {})))]
+            if answer is not None and not hasattr(answer, "items"):
+                raise TypeError(f"the handler of a batch answers with nothing or with a dict, not with {type(answer).__name__}")
+            failures = {str(job_id): error for job_id, error in (answer or {}).items() if error is not None}
+            unknown = sorted(set(failures) - {job.id for job in jobs})
+            if unknown:
+                raise ValueError(f"the handler answered for {unknown[0]}, which is not in the batch")
+        except BaseException as error:  # whatever a handler raises is data, also an exit
             return [(job, _failed(job, error)) for job in jobs]
-        if not self._batch:
-            return [(jobs[0], jobs[0].end("succeeded", **({"output": answer} if answer is not None else {})))]
-        failures = dict(answer or {})
-        unknown = set(failures) - {job.id for job in jobs}
-        if unknown:
-            error = ValueError(f"the handler answered for {sorted(unknown)[0]}, which is not in the batch")
-            return [(job, _failed(job, error)) for job in jobs]
-        return [(job, _failed(job, failures[job.id]) if failures.get(job.id) else job.end("succeeded")) for job in jobs]
+        return [(job, _failed(job, failures[job.id]) if job.id in failures else job.end("succeeded")) for job in jobs]
 
     def _settle(self):
         while True:
-            ends = [self._ends.get()]
-            while len(ends) < 500:
+            end, ends, weight = self._ends.get(), [], 0
+            while end is not None:
+                ends.append(end)
+                weight += len(end[2])
+                if len(ends) >= MOST_ENDS or weight >= MOST_BYTES:
+                    break
                 try:
-                    ends.append(self._ends.get_nowait())
+                    end = self._ends.get_nowait()
                 except queues.Empty:
                     break
-            last = any(end is None for end in ends)
-            ends = [end for end in ends if end is not None]
-            self._send([(job, end) for job, end in ends if not job.lost])
+            try:
+                self._send([end for end in ends if not end[0].lost])
+            except Exception as error:  # the others must not wait for it
+                log.exception("%d jobs could not be settled; their leases lapse, and they come again: %s", len(ends), error)
             with self._lock:
-                for job, _ in ends:
+                for job, *_ in ends:
                     self._held.pop(job.lease, None)
             self.done += len(ends)
             self._free.release()
-            if last:
+            if end is None:
                 return
 
-    def _send(self, ends):
+    def _send(self, ends, again=True):
         if not ends:
             return
         try:
             # An end that was written down, and whose answer was lost, is answered as stale: it counts all the same.
-            for (job, _), answer in zip(ends, self._client.settle([end for _, end in ends])):
-                if answer["status"] == "refused":
-                    log.error("the end of %s was refused: %s", job.id, answer["problem"]["detail"])
+            answers = self._client.settle([end for _, end, _ in ends])
         except (Problem, Unreachable) as error:
-            if getattr(error, "status", None) == 413 and len(ends) > 1:
+            if not isinstance(error, Problem) or error.status not in (400, 413, 422):
+                log.error("%d jobs could not be settled; their leases lapse, and they come again: %s", len(ends), error)
+            elif len(ends) > 1:
                 self._send(ends[:len(ends) // 2])
                 self._send(ends[len(ends) // 2:])
-                return
-            log.error("%d jobs could not be settled; their leases lapse, and they come again: %s", len(ends), error)
+            else:
+                self._refused(ends[0][0], error.detail, again)
+            return
+        for (job, *_), answer in zip(ends, answers):
+            if answer["status"] == "refused":
+                self._refused(job, answer["problem"]["detail"], again and answer["problem"]["code"] == "invalid")
+
+    def _refused(self, job, detail, again):
+        """What cannot be written down would be done again and again: a person must look."""
+        log.error("the end of %s was refused: %s", job.id, detail)
+        if again:
+            self._send([_sent(job, job.end("dead", reason=f"its worker ended it in a way that was refused: {detail}"))], again=False)
 
     def _beat(self):
         while not self._over.wait(self._lease / 3):
             with self._lock:
                 jobs = list(self._held.values())
-            for at in range(0, len(jobs), 500):
-                some = jobs[at:at + 500]
+            for at in range(0, len(jobs), MOST_ENDS):
+                some = jobs[at:at + MOST_ENDS]
                 try:
-                    answers = self._client.extend([job.lease for job in some])
-                except (Problem, Unreachable) as error:
+                    for job, answer in zip(some, self._client.extend([job.lease for job in some])):
+                        if answer["status"] in ("cancel_requested", "lost", "refused"):
+                            job.lost = answer["status"] != "cancel_requested"
+                            job.cancelled.set()
+                except Exception as error:  # the next one may get through
                     log.warning("a heartbeat failed: %s", error)
-                    continue
-                for job, answer in zip(some, answers):
-                    if answer["status"] in ("cancel_requested", "lost", "refused"):
-                        job.lost = answer["status"] != "cancel_requested"
-                        job.cancelled.set()
 
     def _leave(self, hands, beside):
         self._stopping.set()
@@ -415,7 +432,7 @@ class Worker:
             left = list(self._held.values())
         for job in left:
             job.cancelled.set()
-            self._ends.put((job, job.end("released", reason="its worker leaves")))
+            self._ends.put(_sent(job, job.end("released", reason="its worker leaves")))
         for _ in hands:
             self._work.put(None)
         self._ends.put(None)
@@ -423,14 +440,34 @@ class Worker:
         self._over.set()
 
 
+def _sent(job, end):
+    """An end that can be sent for sure, and how it reads as JSON."""
+    try:
+        return job, end, _json(end)
+    except BaseException as error:  # whatever was returned may say no in any way
+        # It was done. Doing it again would end in the same way.
+        end = job.end("dead", reason=f"the handler is done, but what it returned cannot be written as JSON: {_words(error)}")
+        return job, end, _json(end)
+
+
 def _failed(job, error):
     """What the server is told about an exception. It classifies; we only say what we know."""
+    try:
+        return _known(job, error)
+    except BaseException:  # an error may have anything inside
+        return job.end("failed", error={"type": type(error).__name__, "message": _words(error)})
+
+
+def _known(job, error):
     if isinstance(error, Snooze):
         return job.end("snoozed", delay_ms=_ms(error.seconds))
     if isinstance(error, Dead):
-        return job.end("dead", reason=str(error) or "the handler set it aside")
-    known = {"type": type(error).__name__, "message": str(error)[:16000],
-             "stack": "".join(traceback.format_exception(type(error), error, error.__traceback__))[-8000:]}
+        return job.end("dead", reason=_words(error) or "the handler set it aside")
+    known = {"type": "Error", "message": _words(error)}
+    if isinstance(error, BaseException):
+        known["type"] = type(error).__name__
+        stack = traceback.format_exception(type(error), error, error.__traceback__)
+        known["stack"] = _well("".join(stack)[-8000:])
     if isinstance(error, Retry):
         known.update(type="RetryRequested", retryable=True, cause="api_error")
         if error.after is not None:
@@ -442,13 +479,14 @@ def _failed(job, error):
     if isinstance(status, int) and 100 <= status <= 599:
         known["http_status"] = status
     elif isinstance(getattr(error, "code", None), str):
-        known["code"] = error.code[:200]
+        known["code"] = _well(error.code[:200])
     headers = getattr(answer, "headers", None)
     after = _retry_after(headers.get("Retry-After")) if hasattr(headers, "get") else None
     if after is not None:
         known["retry_after_ms"] = _ms(after)
     if isinstance(error, subprocess.CalledProcessError):
-        known["exit_code"] = error.returncode
+        # Ended by a signal, as a shell would tell it.
+        known["exit_code"] = error.returncode if error.returncode >= 0 else 128 - error.returncode
     return job.end("failed", error=known)
 
 
@@ -478,6 +516,32 @@ def verify_webhook(secrets, headers, body, tolerance=300, now=None):
     return msg_id
 
 
+def _json(value):
+    """As the server reads it: no NaN, and no half of a character."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _words(error):
+    """What an error says, as far as it can."""
+    try:
+        return _well(str(error)[:16000])
+    except BaseException as trouble:
+        return f"it cannot be told: its text raises {type(trouble).__name__}"
+
+
+def _well(text):
+    """A text that can be sent, whatever it was made from."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _seconds(given):
+    """A number of seconds, a text that is one, or a timedelta."""
+    seconds = float(given.total_seconds() if hasattr(given, "total_seconds") else given)
+    if not math.isfinite(seconds):
+        raise ValueError(f"{given!r} is no number of seconds")
+    return seconds
+
+
 def _ms(seconds):
     return max(0, round(seconds * 1000))
 
@@ -487,8 +551,8 @@ def _retry_after(text):
     if not text:
         return None
     try:
-        return max(0.0, float(text))
-    except ValueError:
+        return max(0.0, _seconds(text))
+    except (TypeError, ValueError):
         pass
     try:
         return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())

@@ -3,6 +3,7 @@
 import http.server
 import json
 import os
+import subprocess
 import threading
 import time
 import unittest
@@ -117,7 +118,7 @@ class Clients(unittest.TestCase):
 
         def over():
             # Four are over or put off, and the server knows.
-            return len(seen) >= 6 and all(self.state(ids[kind]) not in ("leased", "running") for kind in kinds)
+            return len(seen) >= 6 and all(self.state(ids[kind]) not in ("ready", "running") for kind in kinds)
 
         work(self.client, self.queue, handler, over)
         self.assertIn(("retry", 2), seen)
@@ -152,6 +153,63 @@ class Clients(unittest.TestCase):
         work(self.client, self.queue, {"index": index}, lambda: (3, 2) in seen, batch=10)
         self.assertEqual(sorted(seen), [(0, 1), (1, 1), (2, 1), (3, 1), (3, 2), (4, 1)])
         self.assertEqual(len(ids), 5)
+
+    def test_no_handler_ends_its_worker(self):
+        """R-P3, R-D3: whatever a handler raises or returns becomes an end, and the jobs beside it have theirs."""
+        class Mute(Exception):
+            def __str__(self):
+                raise RuntimeError("no words")
+
+        class Odd(Exception):
+            @property
+            def response(self):
+                raise SystemExit(3)
+
+        def raises(error):
+            def handler(_):
+                raise error
+            return handler
+
+        loop = []
+        loop.append(loop)
+        handlers = {
+            "exit": raises(SystemExit(1)), "interrupt": raises(KeyboardInterrupt()), "closed": raises(GeneratorExit()),
+            "mute": raises(Mute()), "odd": raises(Odd("odd")), "half": raises(ValueError("half a sign: \ud800")),
+            "text": lambda job: redrive.Retry("soon", after="x"),
+            "signal": raises(subprocess.CalledProcessError(-9, "x")),
+            "object": lambda job: object(), "nan": lambda job: float("nan"), "loop": lambda job: loop,
+            "half-output": lambda job: "\udfff", "huge": lambda job: "x" * (9 << 20), "good": lambda job: {"ok": True},
+            "later": raises(redrive.Retry("soon", after="3600")), "far": raises(redrive.Retry("never", after=10 ** 12)),
+        }
+        ids = dict(zip(handlers, self.client.enqueue_many(
+            [{"kind": kind, "queue": self.queue, "overrides": {"max_retries": 0}} for kind in handlers])))
+
+        def over():
+            return all(self.state(job_id) in ("dead", "succeeded", "retrying", "scheduled") for job_id in ids.values())
+
+        with self.assertLogs("redrive", "ERROR"):
+            work(self.client, self.queue, handlers, over, concurrency=4)
+        states = {kind: self.state(job_id) for kind, job_id in ids.items()}
+        self.assertEqual({kind for kind, state in states.items() if state == "succeeded"}, {"good"})
+        letters = {letter["kind"]: letter for letter in self.client.dead_letters(where=f'queue="{self.queue}"')}
+        self.assertEqual(set(letters), set(handlers) - {"good"})
+        told = {kind: json.dumps(letter, ensure_ascii=False) for kind, letter in letters.items()}
+        self.assertIn("SystemExit", told["exit"])
+        self.assertIn("it cannot be told", told["mute"])
+        self.assertIn("half a sign: ?", told["half"])
+        self.assertIn("cannot be written as JSON", told["object"])
+        self.assertIn("at most 8388608 bytes", told["huge"])
+
+    def test_a_batch_that_answers_badly_has_failed(self):
+        """R-D3: an answer that is none fails every job of the batch, and the worker goes on."""
+        self.client.enqueue_many([{"kind": kind, "queue": self.queue, "overrides": {"max_retries": 0}} for kind in ("list", "id", "words")])
+        handlers = {"list": lambda jobs: [jobs[0].id], "id": lambda jobs: {"nobody": ValueError()},
+                    "words": lambda jobs: {jobs[0].id: "only words"}}
+        where = f'queue="{self.queue}"'
+        work(self.client, self.queue, handlers, lambda: len(list(self.client.dead_letters(where))) == 3, batch=10)
+        told = json.dumps(list(self.client.dead_letters(where)))
+        for words in ("not with list", "nobody, which is not in the batch", "only words"):
+            self.assertIn(words, told)
 
     def test_a_long_job_keeps_its_lease(self):
         """R-D2: the heartbeat keeps what takes longer than its lease."""

@@ -65,6 +65,41 @@ test("a batch fails item by item and keeps its leases", async () => {
   assert.deepEqual(seen.map(String).sort(), ["0,1", "1,1", "2,1", "2,2", "3,1"]);
 });
 
+/** R-P3, R-D3: whatever a handler throws or returns becomes an end, and the jobs beside it have theirs. */
+test("no handler ends its worker", async () => {
+  const queue = fresh();
+  const loop: { self?: unknown } = {};
+  loop.self = loop;
+  const mute = { toString: () => { throw new Error("no words"); } };
+  const throws = (thrown: unknown) => () => { throw thrown; };
+  const handlers: Record<string, (job: Job) => never> = {
+    mute: throws(mute), nothing: throws(undefined), half: throws(new Error("half a sign: \uD800")),
+    later: throws(new Snooze("x" as never)), far: throws(new Retry("never", 1e15)),
+    loop: () => loop as never, big: () => 1n as never, huge: () => "x".repeat(9 << 20) as never,
+  };
+  const good = { good: () => ({ ok: true, sign: "\uDFFF" }) };
+  const kinds = [...Object.keys(handlers), "good"];
+  const ids = await client.enqueueMany(kinds.map((kind) => ({ kind, queue, overrides: { max_retries: 0 } })));
+  const told: string[] = [];
+  const options = { waitMs: 2_000, concurrency: 3, log: (message: string) => void told.push(message) };
+  const worker = new Worker(client, queue, { ...handlers, ...good }, options);
+  const running = worker.run();
+  await until("all have ended", async () => {
+    const states = await Promise.all(ids.map(async (id) => String((await client.job(id))["state"])));
+    return states.every((state) => state === "dead" || state === "succeeded");
+  });
+  worker.stop();
+  await running;
+  const letters = new Map<string, string>();
+  for await (const letter of client.deadLetters(`queue="${queue}"`)) letters.set(String(letter["kind"]), JSON.stringify(letter));
+  assert.deepEqual([...letters.keys()].sort(), Object.keys(handlers).sort());
+  assert.match(letters.get("mute")!, /it cannot be told/);
+  assert.match(letters.get("half")!, /half a sign: \uFFFD/);
+  assert.match(letters.get("big")!, /cannot be written as JSON/);
+  assert.match(letters.get("huge")!, /refused/);
+  assert.ok(told.some((message) => message.includes("was refused")));
+});
+
 /** R-D2: a worker that leaves in the middle of a long poll leaves the work to others, uncounted. */
 test("stopping takes nothing along", async () => {
   const queue = fresh();

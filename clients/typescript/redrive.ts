@@ -15,6 +15,9 @@
 const PASSING = new Set([429, 502, 503, 504]);
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 10_000;
+/** Ends that are settled together: so many, and so many characters. */
+const MOST_ENDS = 500;
+const MOST_LENGTH = 2 * 1024 * 1024;
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
@@ -237,12 +240,13 @@ export interface WorkerOptions {
 }
 
 interface Held { job: Job; abort: AbortController; began: number; lost: boolean }
+interface Over { held: Held; end: End; length: number }
 
 /** Leases jobs of a queue, hands each to the handler of its kind, keeps the leases, and settles what ended. */
 export class Worker {
   private readonly held = new Map<string, Held>();
   private readonly leaving = new AbortController();
-  private ends: { held: Held; end: End }[] = [];
+  private ends: Over[] = [];
   private settling: Promise<void> | undefined;
   private freed: () => void = () => undefined;
   done = 0;
@@ -350,28 +354,50 @@ export class Worker {
   /** An attempt is over. Ends that come together are settled together. */
   private over(held: Held, end: End): void {
     if (!this.held.has(held.job.lease)) return;
-    this.ends.push({ held, end: { ...end, latency_ms: Date.now() - held.began } });
+    this.ends.push(sendable(held, { ...end, latency_ms: Date.now() - held.began }));
     this.settling ??= Promise.resolve().then(() => this.settle());
   }
 
   private async settle(): Promise<void> {
     while (this.ends.length > 0) {
-      const some = this.ends.splice(0, 500);
-      const sent = some.filter(({ held }) => !held.lost);
+      let many = 0;
+      for (let length = 0; many < Math.min(MOST_ENDS, this.ends.length) && length < MOST_LENGTH; many++) length += this.ends[many]!.length;
+      const some = this.ends.splice(0, many);
       try {
-        // An end that was written down, and whose answer was lost, is answered as stale: it counts all the same.
-        const answers = sent.length > 0 ? await this.client.settle(sent.map(({ end }) => end)) : [];
-        answers.forEach((answer, at) => {
-          if (answer.status === "refused") this.log(`the end of ${sent[at]!.held.job.id} was refused: ${answer.problem?.detail}`);
-        });
+        await this.send(some.filter(({ held }) => !held.lost));
       } catch (error) {
-        this.log(`${sent.length} jobs could not be settled; their leases lapse, and they come again: ${words(error)}`);
+        this.log(`${some.length} jobs could not be settled; their leases lapse, and they come again: ${words(error)}`);
       }
       for (const { held } of some) this.held.delete(held.job.lease);
       this.done += some.length;
       this.freed();
     }
     this.settling = undefined;
+  }
+
+  private async send(some: Over[], again = true): Promise<void> {
+    if (some.length === 0) return;
+    let answers: Answer[];
+    try {
+      // An end that was written down, and whose answer was lost, is answered as stale: it counts all the same.
+      answers = await this.client.settle(some.map(({ end }) => end));
+    } catch (error) {
+      if (!(error instanceof Problem) || ![400, 413, 422].includes(error.status)) throw error;
+      if (some.length === 1) return this.refused(some[0]!.held, error.detail, again);
+      const middle = Math.ceil(some.length / 2);
+      await this.send(some.slice(0, middle));
+      return this.send(some.slice(middle));
+    }
+    for (const [at, { status, problem }] of answers.entries()) {
+      if (status === "refused") await this.refused(some[at]!.held, problem?.detail ?? "", again && problem?.code === "invalid");
+    }
+  }
+
+  /** What cannot be written down would be done again and again: a person must look. */
+  private async refused(held: Held, detail: string, again: boolean): Promise<void> {
+    this.log(`the end of ${held.job.id} was refused: ${detail}`);
+    const reason = `its worker ended it in a way that was refused: ${detail}`;
+    if (again) await this.send([sendable(held, { lease: held.job.lease, outcome: "dead", reason })], false);
   }
 
   private async beat(): Promise<void> {
@@ -396,24 +422,45 @@ export class Worker {
   }
 }
 
+/** An end that can be sent for sure, and how long it is as JSON. */
+function sendable(held: Held, end: End): Over {
+  try {
+    const text = JSON.stringify(end, (_, value: unknown) => (typeof value === "string" ? well(value) : value));
+    return { held, end: JSON.parse(text) as End, length: text.length };
+  } catch (error) {
+    // It was done. Doing it again would end in the same way.
+    const reason = `the handler is done, but what it returned cannot be written as JSON: ${words(error)}`;
+    return { held, end: { lease: end.lease, outcome: "dead", reason }, length: reason.length };
+  }
+}
+
 /** What the server is told about an error. It classifies; we only say what we know. */
 function failure(lease: string, error: unknown): End {
-  if (error instanceof Snooze) return { lease, outcome: "snoozed", delay_ms: Math.max(0, Math.round(error.delayMs)) };
+  try {
+    return known(lease, error);
+  } catch {
+    // An error may have anything inside.
+    return { lease, outcome: "failed", error: { type: "Error", message: words(error).slice(0, 16_000) } };
+  }
+}
+
+function known(lease: string, error: unknown): End {
+  if (error instanceof Snooze) return { lease, outcome: "snoozed", delay_ms: ms(error.delayMs) };
   if (error instanceof Dead) return { lease, outcome: "dead", reason: error.message || "the handler set it aside" };
-  const known: Record<string, Json> = { type: error instanceof Error ? error.name : typeof error, message: words(error).slice(0, 16_000) };
-  if (error instanceof Error && error.stack) known["stack"] = error.stack.slice(0, 8_000);
+  const said: Record<string, Json> = { type: error instanceof Error ? error.name : typeof error, message: words(error).slice(0, 16_000) };
+  if (error instanceof Error && error.stack) said["stack"] = error.stack.slice(0, 8_000);
   if (error instanceof Retry) {
-    Object.assign(known, { type: "RetryRequested", retryable: true, cause: "api_error" });
-    if (error.afterMs !== undefined) known["retry_after_ms"] = Math.max(0, Math.round(error.afterMs));
-    return { lease, outcome: "failed", error: known };
+    Object.assign(said, { type: "RetryRequested", retryable: true, cause: "api_error" });
+    if (error.afterMs !== undefined) said["retry_after_ms"] = ms(error.afterMs);
+    return { lease, outcome: "failed", error: said };
   }
   // An answer of fetch that was thrown, or an error of a client that holds one.
   const about = error as { status?: unknown; code?: unknown; response?: { status?: unknown }; cause?: { code?: unknown } } | null;
   const status = about?.response?.status ?? about?.status;
-  if (typeof status === "number" && status >= 100 && status <= 599) known["http_status"] = status;
+  if (typeof status === "number" && status >= 100 && status <= 599) said["http_status"] = status;
   const code = about?.code ?? about?.cause?.code;
-  if (typeof code === "string" && code) known["code"] = code.slice(0, 200);
-  return { lease, outcome: "failed", error: known };
+  if (typeof code === "string" && code) said["code"] = code.slice(0, 200);
+  return { lease, outcome: "failed", error: said };
 }
 
 /**
@@ -464,10 +511,26 @@ function told(text: string): Record<string, unknown> {
   return { detail: text.slice(0, 200) };
 }
 
+/** What an error says, as far as it can. */
 function words(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : "";
-  return `${error.message}${cause}`;
+  try {
+    if (!(error instanceof Error)) return String(error);
+    const cause = error.cause instanceof Error ? ` (${error.cause.message})` : "";
+    return `${error.message}${cause}`;
+  } catch {
+    return "it cannot be told: its text throws";
+  }
+}
+
+/** Without halves of characters, which are no text. */
+function well(text: string): string {
+  return text.replace(/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g, "\uFFFD");
+}
+
+function ms(given: number): number {
+  const whole = Math.round(Number(given));
+  if (!Number.isFinite(whole)) throw new TypeError(`${given} is no number of milliseconds`);
+  return Math.max(0, whole);
 }
 
 /** Seconds or a date; nothing when it is neither. */

@@ -200,8 +200,10 @@ impl Connection {
         let line = Line::new(io, settings.paces(), Arc::clone(&turn));
         let pace = settings.body_pace();
         let service = service_fn(move |request: http::Request<Incoming>| {
-            let (app, turn) = (app.clone(), turn.begin());
-            let mut request: Request = request.map(|body| Body::new(Arriving::new(body, pace)));
+            let app = app.clone();
+            let mut request: Request =
+                request.map(|body| Body::new(Arriving::new(body, pace, Arc::clone(&turn))));
+            let turn = turn.begin();
             request.extensions_mut().insert(Peer(peer));
             async move {
                 let answer = careful(app.answer(request)).await;

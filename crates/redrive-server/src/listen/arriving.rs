@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::line::InTurn;
+use super::line::{InTurn, Turn};
 
 /// How slow a body may come.
 #[derive(Debug, Clone, Copy)]
@@ -35,11 +36,20 @@ pub(super) struct Arriving {
     /// Set when the body is first waited for: one that is there at once needs no clock.
     clock: Option<(Instant, Pin<Box<Sleep>>)>,
     bytes: u64,
+    turn: Arc<Turn>,
 }
 
 impl Arriving {
-    pub(super) fn new(inner: Incoming, pace: BodyPace) -> Arriving {
-        Arriving { inner, pace, clock: None, bytes: 0 }
+    pub(super) fn new(inner: Incoming, pace: BodyPace, turn: Arc<Turn>) -> Arriving {
+        Arriving { inner, pace, clock: None, bytes: 0, turn }
+    }
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        if !self.inner.is_end_stream() {
+            self.turn.leaves_unread();
+        }
     }
 }
 

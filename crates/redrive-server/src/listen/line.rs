@@ -3,6 +3,9 @@
 //! Between requests it may be silent for a while; a head must arrive within its time; and what we send must be read at a certain pace,
 //! counted only while the client keeps us waiting. So a long poll and a stream of events may last, and a client that does not read
 //! is cut. How fast a body must come is watched where it is read ([`super::arriving`]).
+//!
+//! An answer that came before its request was over would be lost if we closed at once: the system throws away what a client has not
+//! read when bytes arrive for nobody. So we say that we are done, and read on for a while what nobody wants.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -16,6 +19,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::head::Head;
+
+/// How long, and over how many bytes, a client may go on sending what was answered already.
+const LINGER_FOR: Duration = Duration::from_secs(2);
+const LINGER_OVER: usize = 32 * 1024 * 1024;
 
 /// How long a client may take for what.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +49,8 @@ pub(super) struct Turn {
     count: AtomicU64,
     /// Whether a part of the next head has arrived, but not all of it.
     half: AtomicBool,
+    /// Whether the last request was answered before all of it was read.
+    unread: AtomicBool,
     /// When the last answer was over, in microseconds since the line began.
     over_at: AtomicU64,
     /// Of all lines: how many requests are being answered.
@@ -50,14 +59,15 @@ pub(super) struct Turn {
 
 impl Turn {
     pub(super) fn new(answering: Arc<AtomicUsize>) -> Arc<Turn> {
-        let (busy, half) = (AtomicBool::new(false), AtomicBool::new(false));
-        let (count, over_at) = (AtomicU64::new(0), AtomicU64::new(0));
-        Arc::new(Turn { began: Instant::now(), busy, count, half, over_at, answering })
+        let [busy, half, unread] = [const { AtomicBool::new(false) }; 3];
+        let [count, over_at] = [const { AtomicU64::new(0) }; 2];
+        Arc::new(Turn { began: Instant::now(), busy, count, half, unread, over_at, answering })
     }
 
     /// A request is being answered, until what comes back is dropped.
     pub(super) fn begin(self: &Arc<Turn>) -> InTurn {
         self.busy.store(true, Ordering::Release);
+        self.unread.store(false, Ordering::Release);
         self.count.fetch_add(1, Ordering::AcqRel);
         self.answering.fetch_add(1, Ordering::AcqRel);
         InTurn(Arc::clone(self))
@@ -66,6 +76,11 @@ impl Turn {
     /// Whether nothing is answered, and only a part of a request has arrived.
     pub(super) fn is_half(&self) -> bool {
         self.half.load(Ordering::Acquire) && !self.busy.load(Ordering::Acquire)
+    }
+
+    /// The request that is being answered will not be read to its end.
+    pub(super) fn leaves_unread(&self) {
+        self.unread.store(true, Ordering::Release);
     }
 
     fn over_at(&self) -> Instant {
@@ -104,6 +119,8 @@ pub(super) struct Line<IO> {
     sent: u64,
     counted: u64,
     writing: Pin<Box<Sleep>>,
+    /// Once we have said that we are done: how much is still read for nobody.
+    linger: Option<usize>,
 }
 
 impl<IO> Line<IO> {
@@ -123,6 +140,7 @@ impl<IO> Line<IO> {
             sent: 0,
             counted: 0,
             writing: Box::pin(sleep_until(by)),
+            linger: None,
         }
     }
 
@@ -218,7 +236,28 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Line<IO> {
     }
 }
 
-impl<IO: AsyncWrite + Unpin> AsyncWrite for Line<IO> {
+impl<IO: AsyncRead + Unpin> Line<IO> {
+    /// Reads what nobody wants, until the client has gone, or has had its time, or has sent too much.
+    fn lingered(&mut self, cx: &mut Context<'_>, left: &mut usize) -> Poll<()> {
+        if self.reading.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        let mut space = [std::mem::MaybeUninit::uninit(); 16 * 1024];
+        while *left > 0 {
+            let mut buf = ReadBuf::uninit(&mut space);
+            match Pin::new(&mut self.io).poll_read(cx, &mut buf) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(())) if !buf.filled().is_empty() => {
+                    *left = left.saturating_sub(buf.filled().len());
+                }
+                Poll::Ready(_) => break,
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Line<IO> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let line = self.get_mut();
         let polled = Pin::new(&mut line.io).poll_write(cx, buf);
@@ -233,8 +272,18 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Line<IO> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let line = self.get_mut();
-        let polled = Pin::new(&mut line.io).poll_shutdown(cx);
-        line.written(cx, polled, |()| 0)
+        if line.linger.is_none() {
+            let polled = Pin::new(&mut line.io).poll_shutdown(cx);
+            std::task::ready!(line.written(cx, polled, |()| 0))?;
+            if !line.turn.unread.load(Ordering::Acquire) {
+                return Poll::Ready(Ok(()));
+            }
+            line.expect_by(Instant::now() + LINGER_FOR);
+        }
+        let mut left = line.linger.unwrap_or(LINGER_OVER);
+        let polled = line.lingered(cx, &mut left);
+        line.linger = Some(left);
+        polled.map(Ok)
     }
 
     fn poll_write_vectored(

@@ -154,6 +154,40 @@ async fn a_head_that_is_too_large_is_refused() {
     assert_eq!(world.enqueue(None).await.0, 201);
 }
 
+/// Reliability 58: who is refused in the middle of a large body hears why, although it is still sending; and who never stops sending is
+/// cut all the same.
+#[tokio::test]
+async fn who_is_refused_while_sending_hears_why() {
+    let world = World::with(|_| {}).await;
+    for length in [9_usize << 20, 24 << 20, 1 << 40] {
+        let mut client = world.connect().await;
+        let head = format!(
+            "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        );
+        client.write_all(head.as_bytes()).await.unwrap();
+        let (mut reading, mut writing) = client.split();
+        let sends = async {
+            let some = vec![b' '; 64 * 1024];
+            let mut left = length;
+            // Nobody reads before all is sent: most clients are so.
+            while left > 0 && writing.write_all(&some[..left.min(some.len())]).await.is_ok() {
+                left -= left.min(some.len());
+            }
+            left
+        };
+        let left = tokio::time::timeout(LONG, sends).await.expect("it is read without end");
+        if length > 1 << 30 {
+            assert!(left > 0, "all of it was read");
+            continue;
+        }
+        assert_eq!(left, 0, "it was cut while it sent {length} bytes");
+        let mut answer = Vec::new();
+        tokio::time::timeout(LONG, reading.read_to_end(&mut answer)).await.unwrap().unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains("too-large"), "{answer}");
+    }
+}
+
 /// R-C4: at the end nothing new is taken, whoever is idle is sent away at once, and the server ends.
 #[tokio::test]
 async fn at_the_end_who_is_idle_is_sent_away() {
