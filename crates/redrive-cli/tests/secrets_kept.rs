@@ -62,7 +62,7 @@ fn plant(aviary: &mut Aviary, serving: &Serving) {
     assert_eq!(status, 200, "{made}");
     let pushed = json!({ "queue": "pushed-too", "kind": "note", "payload": { "api_key": PUSH_PAYLOAD } });
     assert_eq!(aviary.ask_and_tell(serving, "POST /v1/jobs", "", &pushed.to_string()).0, 201);
-    for outcome in ["failed", "dead", "succeeded"] {
+    for outcome in ["failed", "dead", "succeeded", "released", "cancelled"] {
         let job =
             json!({ "queue": "pulled", "kind": "note", "payload": { "card": { "secret": PULL_PAYLOAD } } });
         assert_eq!(aviary.ask_and_tell(serving, "POST /v1/jobs", "", &job.to_string()).0, 201);

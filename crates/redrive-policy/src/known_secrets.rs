@@ -26,8 +26,10 @@ const SHORTEST: usize = 8;
 const SHORTEST_WORD: usize = 12;
 /// How long a part of a value with several words or lines must be to be looked for by itself.
 const SHORTEST_PART: usize = 16;
-/// The most values that are looked for.
+/// The most values that one payload gives to be looked for.
 const MOST: usize = 1_000;
+/// The most that are looked for at all, each way of writing counted.
+const MOST_WRITTEN: usize = 64_000;
 
 /// Values that are blanked wherever they stand.
 ///
@@ -72,8 +74,15 @@ impl KnownSecrets {
     /// assert_eq!(known.mask("ada-lovelace: Xk2-91Qz is wrong"), "ada-lovelace: [redacted] is wrong");
     /// ```
     pub fn of_payload(payload: &[u8]) -> KnownSecrets {
+        KnownSecrets::of_payloads([payload])
+    }
+
+    /// The same of several payloads, of which any may be repeated.
+    pub fn of_payloads<'a>(payloads: impl IntoIterator<Item = &'a [u8]>) -> KnownSecrets {
         let mut values = Vec::new();
-        found::in_payload(payload, &mut values);
+        for payload in payloads {
+            found::in_payload(payload, &mut values);
+        }
         KnownSecrets::of_values(values)
     }
 
@@ -112,7 +121,7 @@ impl KnownSecrets {
     pub fn of_values<V: Into<String>>(given: impl IntoIterator<Item = V>) -> KnownSecrets {
         let mut values = Vec::new();
         for value in given {
-            if values.len() >= MOST * 8 {
+            if values.len() >= MOST_WRITTEN {
                 break;
             }
             let value = value.into();

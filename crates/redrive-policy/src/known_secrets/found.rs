@@ -200,7 +200,8 @@ fn in_text(text: &str, values: &mut Vec<String>) {
 
 /// What is secret in a payload.
 pub(super) fn in_payload(payload: &[u8], values: &mut Vec<String>) {
-    let mut walk = Walk { values, shapes_left: SHAPES_WITHIN };
+    let most = values.len() + MOST;
+    let mut walk = Walk { values, most, shapes_left: SHAPES_WITHIN };
     match serde_json::from_slice::<Value>(payload) {
         Ok(value) => walk.value(&value, 0),
         Err(_) => walk.text(&String::from_utf8_lossy(payload)),
@@ -209,12 +210,13 @@ pub(super) fn in_payload(payload: &[u8], values: &mut Vec<String>) {
 
 struct Walk<'a> {
     values: &'a mut Vec<String>,
+    most: usize,
     shapes_left: usize,
 }
 
 impl Walk<'_> {
     fn value(&mut self, value: &Value, depth: usize) {
-        if self.values.len() >= MOST {
+        if self.values.len() >= self.most {
             return;
         }
         match value {
@@ -410,6 +412,9 @@ mod tests {
             (0..100_000).map(|n| serde_json::json!({ "token": format!("token-{n:08}") })).collect();
         let known = KnownSecrets::of_payload(Value::from(many).to_string().as_bytes());
         assert_eq!(known.mask("token-00000007"), "[redacted]");
+        let batch: Vec<String> = (0..3_000).map(|n| format!(r#"{{"password":"of-job-{n:08}"}}"#)).collect();
+        let known = KnownSecrets::of_payloads(batch.iter().map(String::as_bytes));
+        assert_eq!(known.mask("of-job-00000000 of-job-00002999"), "[redacted] [redacted]");
         let text = format!("{}password=Xk2-91Qz", "é".repeat(SHAPES_WITHIN));
         assert!(KnownSecrets::of_payload(text.as_bytes()).is_empty());
     }

@@ -256,8 +256,7 @@ async fn execute(first: &Running, running: &[Running], work: Boxed<'static, Answ
 
 /// What the jobs of a batch were given: what is said about all of them may repeat it of any.
 fn known_of(running: &[Running]) -> KnownSecrets {
-    let payloads = running.iter().map(|one| KnownSecrets::of_payload(&one.job.payload));
-    payloads.fold(KnownSecrets::default(), KnownSecrets::with)
+    KnownSecrets::of_payloads(running.iter().map(|one| &*one.job.payload))
 }
 
 /// What is believed about one item.

@@ -291,6 +291,12 @@ impl Remote {
         Ok(())
     }
 
+    /// What a job was given that is secret: it is known only with the job, and what a worker says may repeat it.
+    async fn given_to(&self, job: JobId) -> Result<KnownSecrets, EngineError> {
+        let job = self.engine.store().job(job).await?.and_then(|record| record.job);
+        Ok(job.map(|job| KnownSecrets::of_payload(&job.payload)).unwrap_or_default())
+    }
+
     /// How an attempt ends.
     fn ending(&self, end: RemoteEnd) -> Boxed<'_, Result<Settlement, EngineError>> {
         let RemoteEnd { held, outcome, latency, output } = end;
@@ -310,9 +316,7 @@ impl Remote {
                     return ready(token, succeeded(None));
                 }
                 return Box::pin(async move {
-                    // What the job was given is known only with the job, and what was written may repeat it.
-                    let job = engine.store().job(token.job).await?.and_then(|record| record.job);
-                    let known = KnownSecrets::of_payload(&job.map(|job| job.payload).unwrap_or_default());
+                    let known = self.given_to(token.job).await?;
                     let ending = succeeded(Some(Box::new(redacted_output(output, &known))));
                     Ok(Settlement { token, ending })
                 });
@@ -321,10 +325,16 @@ impl Remote {
                 return ready(token, Ending::Snoozed { run_at: now.after(delay), held_for: None });
             }
             RemoteOutcome::Cancelled(why) => {
-                return ready(token, Ending::Cancelled { why: bounded_why(&why), exit_code: None });
+                return Box::pin(async move {
+                    let why = bounded_why(&self.given_to(token.job).await?.mask(&why));
+                    Ok(Settlement { token, ending: Ending::Cancelled { why, exit_code: None } })
+                });
             }
             RemoteOutcome::Released(why) => {
-                return ready(token, Ending::Released { why: bounded_why(&why) });
+                return Box::pin(async move {
+                    let why = bounded_why(&self.given_to(token.job).await?.mask(&why));
+                    Ok(Settlement { token, ending: Ending::Released { why } })
+                });
             }
             RemoteOutcome::Dead(why) => set_aside(engine, &why),
             RemoteOutcome::Failed { evidence, again, stack } => {
