@@ -41,6 +41,8 @@ log = logging.getLogger("redrive")
 
 PASSING = {429, 502, 503, 504}
 FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0
+# Nothing is put off for longer.
+A_YEAR_MS = 366 * 24 * 3600 * 1000
 # Ends that are settled together: so many, and so many bytes.
 MOST_ENDS, MOST_BYTES = 500, 4 * 1024 * 1024
 
@@ -471,7 +473,7 @@ def _known(job, error):
     if isinstance(error, Retry):
         known.update(type="RetryRequested", retryable=True, cause="api_error")
         if error.after is not None:
-            known["retry_after_ms"] = _ms(error.after)
+            known["retry_after_ms"] = min(_ms(error.after), A_YEAR_MS)
         return job.end("failed", error=known)
     # urllib's HTTPError has a code and headers; requests' and httpx's have a response with them.
     answer = getattr(error, "response", None) or error
@@ -483,7 +485,8 @@ def _known(job, error):
     headers = getattr(answer, "headers", None)
     after = _retry_after(headers.get("Retry-After")) if hasattr(headers, "get") else None
     if after is not None:
-        known["retry_after_ms"] = _ms(after)
+        # Somebody else's header: however far it is, it must not decide what becomes of the job.
+        known["retry_after_ms"] = min(_ms(after), A_YEAR_MS)
     if isinstance(error, subprocess.CalledProcessError):
         # Ended by a signal, as a shell would tell it.
         known["exit_code"] = error.returncode if error.returncode >= 0 else 128 - error.returncode

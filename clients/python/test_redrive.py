@@ -160,6 +160,9 @@ class Clients(unittest.TestCase):
             def __str__(self):
                 raise RuntimeError("no words")
 
+        class Far(Exception):
+            status, headers = 503, {"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}
+
         class Odd(Exception):
             @property
             def response(self):
@@ -174,7 +177,7 @@ class Clients(unittest.TestCase):
         loop.append(loop)
         handlers = {
             "exit": raises(SystemExit(1)), "interrupt": raises(KeyboardInterrupt()), "closed": raises(GeneratorExit()),
-            "mute": raises(Mute()), "odd": raises(Odd("odd")), "half": raises(ValueError("half a sign: \ud800")),
+            "mute": raises(Mute()), "odd": raises(Odd("odd")), "date": raises(Far("far away")), "half": raises(ValueError("half a sign: \ud800")),
             "text": lambda job: redrive.Retry("soon", after="x"),
             "signal": raises(subprocess.CalledProcessError(-9, "x")),
             "object": lambda job: object(), "nan": lambda job: float("nan"), "loop": lambda job: loop,
@@ -195,6 +198,7 @@ class Clients(unittest.TestCase):
         self.assertEqual(set(letters), set(handlers) - {"good"})
         told = {kind: json.dumps(letter, ensure_ascii=False) for kind, letter in letters.items()}
         self.assertIn("SystemExit", told["exit"])
+        self.assertEqual((letters["date"]["cause"], letters["far"]["error_message"]), ("service_unavailable", "never"))
         self.assertIn("it cannot be told", told["mute"])
         self.assertIn("half a sign: ?", told["half"])
         self.assertIn("cannot be written as JSON", told["object"])

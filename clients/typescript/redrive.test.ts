@@ -74,6 +74,7 @@ test("no handler ends its worker", async () => {
   const throws = (thrown: unknown) => () => { throw thrown; };
   const handlers: Record<string, (job: Job) => never> = {
     mute: throws(mute), nothing: throws(undefined), half: throws(new Error("half a sign: \uD800")),
+    named: throws(Object.assign(new Error("its words"), { name: 42 })),
     later: throws(new Snooze("x" as never)), far: throws(new Retry("never", 1e15)),
     loop: () => loop as never, big: () => 1n as never, huge: () => "x".repeat(9 << 20) as never,
   };
@@ -95,6 +96,8 @@ test("no handler ends its worker", async () => {
   assert.deepEqual([...letters.keys()].sort(), Object.keys(handlers).sort());
   assert.match(letters.get("mute")!, /it cannot be told/);
   assert.match(letters.get("half")!, /half a sign: \uFFFD/);
+  assert.match(letters.get("named")!, /its words/);
+  assert.match(letters.get("far")!, /never/);
   assert.match(letters.get("big")!, /cannot be written as JSON/);
   assert.match(letters.get("huge")!, /refused/);
   assert.ok(told.some((message) => message.includes("was refused")));

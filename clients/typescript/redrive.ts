@@ -15,6 +15,8 @@
 const PASSING = new Set([429, 502, 503, 504]);
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 10_000;
+/** Nothing is put off for longer. */
+const A_YEAR_MS = 366 * 24 * 3600 * 1000;
 /** Ends that are settled together: so many, and so many characters. */
 const MOST_ENDS = 500;
 const MOST_LENGTH = 2 * 1024 * 1024;
@@ -205,10 +207,9 @@ export class Client {
     for (let attempt = 0; attempt < tries; attempt++) {
       let wait = Math.random() * Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** attempt);
       const url = this.urls[this.at % this.urls.length]!;
-      const limit = AbortSignal.timeout(options.timeoutMs ?? this.options.timeoutMs ?? 30_000);
-      const signal = options.signal ? either(limit, options.signal) : limit;
+      const limit = new Limit(options.timeoutMs ?? this.options.timeoutMs ?? 30_000, options.signal);
       try {
-        const answer = await fetch(url + path, { method, headers, body: text, signal });
+        const answer = await fetch(url + path, { method, headers, body: text, signal: limit.signal });
         const said = await answer.text();
         if (answer.ok) return (said ? JSON.parse(said) : undefined) as T;
         const asked = retryAfter(answer.headers.get("Retry-After"));
@@ -221,6 +222,8 @@ export class Client {
         this.at += 1;
         // Another server is asked at once.
         if (attempt + 1 < this.urls.length) wait = 0;
+      } finally {
+        limit.over();
       }
       if (attempt + 1 < tries) await sleep(Math.min(wait, 60_000), options.signal);
     }
@@ -309,9 +312,9 @@ export class Worker {
 
   /** Waits until something was settled, or so long. */
   private async room(ms: number, signal?: AbortSignal): Promise<void> {
-    const enough = new AbortController();
-    this.freed = () => enough.abort();
-    await sleep(ms, signal ? either(enough.signal, signal) : enough.signal);
+    const limit = new Limit(ms, signal);
+    this.freed = () => limit.over();
+    await new Promise<void>((resolve) => (limit.ended = resolve));
   }
 
   private start(jobs: LeasedJob[]): void {
@@ -447,16 +450,20 @@ function failure(lease: string, error: unknown): End {
 function known(lease: string, error: unknown): End {
   if (error instanceof Snooze) return { lease, outcome: "snoozed", delay_ms: ms(error.delayMs) };
   if (error instanceof Dead) return { lease, outcome: "dead", reason: error.message || "the handler set it aside" };
-  const said: Record<string, Json> = { type: error instanceof Error ? error.name : typeof error, message: words(error).slice(0, 16_000) };
-  if (error instanceof Error && error.stack) said["stack"] = error.stack.slice(0, 8_000);
+  const said: Record<string, Json> = { type: error instanceof Error ? String(error.name) : typeof error, message: words(error).slice(0, 16_000) };
+  if (error instanceof Error && error.stack) said["stack"] = String(error.stack).slice(0, 8_000);
   if (error instanceof Retry) {
     Object.assign(said, { type: "RetryRequested", retryable: true, cause: "api_error" });
-    if (error.afterMs !== undefined) said["retry_after_ms"] = ms(error.afterMs);
+    if (error.afterMs !== undefined) said["retry_after_ms"] = Math.min(ms(error.afterMs), A_YEAR_MS);
     return { lease, outcome: "failed", error: said };
   }
   // An answer of fetch that was thrown, or an error of a client that holds one.
-  const about = error as { status?: unknown; code?: unknown; response?: { status?: unknown }; cause?: { code?: unknown } } | null;
+  const about = error as { status?: unknown; code?: unknown; headers?: unknown; response?: { status?: unknown; headers?: unknown }; cause?: { code?: unknown } } | null;
   const status = about?.response?.status ?? about?.status;
+  const headers = about?.response?.headers ?? about?.headers;
+  const after = headers instanceof Headers ? retryAfter(headers.get("Retry-After")) : undefined;
+  // Somebody else's header: however far it is, it must not decide what becomes of the job.
+  if (after !== undefined) said["retry_after_ms"] = Math.min(ms(after), A_YEAR_MS);
   if (typeof status === "number" && status >= 100 && status <= 599) said["http_status"] = status;
   const code = about?.code ?? about?.cause?.code;
   if (typeof code === "string" && code) said["code"] = code.slice(0, 200);
@@ -540,24 +547,33 @@ function retryAfter(text: string | null): number | undefined {
   return Number.isNaN(at) ? undefined : Math.max(0, at);
 }
 
-function either(one: AbortSignal, other: AbortSignal): AbortSignal {
-  const both = new AbortController();
-  for (const signal of [one, other]) {
-    if (signal.aborted) both.abort(signal.reason);
-    else signal.addEventListener("abort", () => both.abort(signal.reason), { once: true, signal: both.signal });
+/** Something that ends in its time, or when somebody else says so. When it is over it leaves nothing behind. */
+class Limit {
+  private readonly abort = new AbortController();
+  private readonly timer: ReturnType<typeof setTimeout>;
+  private readonly told = () => this.end(this.other?.reason);
+  readonly signal = this.abort.signal;
+  ended: () => void = () => undefined;
+
+  constructor(ms: number, private readonly other?: AbortSignal) {
+    this.timer = setTimeout(() => this.end(new Error(`no answer within ${ms} ms`)), ms);
+    if (other?.aborted) queueMicrotask(this.told);
+    else other?.addEventListener("abort", this.told);
   }
-  return both.signal;
+
+  private end(reason: unknown): void {
+    this.over();
+    this.abort.abort(reason);
+  }
+
+  over(): void {
+    clearTimeout(this.timer);
+    this.other?.removeEventListener("abort", this.told);
+    this.ended();
+  }
 }
 
 function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted) return resolve();
-    const over = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", over);
-      resolve();
-    };
-    const timer = setTimeout(over, ms);
-    signal?.addEventListener("abort", over);
-  });
+  const limit = new Limit(ms, signal);
+  return new Promise((resolve) => (limit.ended = resolve));
 }

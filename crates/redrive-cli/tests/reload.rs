@@ -52,7 +52,7 @@ fn service() -> (String, Receiver<String>) {
     (address, calls)
 }
 
-/// Reliability row 73: what the API's jobs may run and reach, to which names it answers, whom it pushes to, which rules of recovery and
+/// R-C1, reliability row 73: what the API's jobs may run and reach, to which names it answers, whom it pushes to, which rules of recovery and
 /// which alerts hold: all of it is exchanged at once, and the log says what.
 #[test]
 fn everything_that_can_be_changed_is() {

@@ -173,6 +173,10 @@ fn the_second_signal_ends_at_once() {
     until("it is not leased", || home.json("status")["queues"][0]["leased"] == 1);
     serving.signal("INT");
     serving.says("once more stops at once");
+    // A reload that comes late is no second signal.
+    serving.signal("HUP");
+    serving.says("the configuration is not read again");
+    assert_eq!(home.json("status")["queues"][0]["leased"], 1);
     let began = Instant::now();
     serving.signal("TERM");
     assert_eq!(serving.ends(), Some(0), "{}", serving.said());

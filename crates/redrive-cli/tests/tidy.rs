@@ -35,7 +35,7 @@ const ONLY_IN: &[(&[&str], &[&str])] = &[
 ];
 
 /// All that the policy core is made of.
-const POLICY_DEPENDENCIES: &[&str] = &["aho-corasick", "regex", "serde", "serde_json", "toml"];
+const POLICY_DEPENDENCIES: &[&str] = &["aho-corasick", "base64", "regex", "serde", "serde_json", "toml"];
 
 /// What would be a clock, a file, a socket, a thread or a future in the policy core.
 const IMPURE: &[&str] = &[

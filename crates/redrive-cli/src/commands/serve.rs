@@ -236,7 +236,12 @@ impl Running<'_> {
 
     async fn signal(&self, signal: i32, shutdown: &Shutdown) {
         let lang = self.plan.lang;
-        if signal == SIGHUP && !shutdown.is_draining() {
+        if signal == SIGHUP {
+            if shutdown.is_draining() {
+                // Nobody will need it, and what runs may still finish.
+                self.log.info(&say(lang, "serve.no-reload-now"), &[]);
+                return;
+            }
             self.manager.reloading();
             let told = self.reloads.reload(self.log, lang).await;
             self.manager.ready(&told);

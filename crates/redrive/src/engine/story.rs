@@ -145,7 +145,14 @@ impl JobStory {
             policy: job.and_then(|job| job.policy.clone()),
             caller_id: job.and_then(|job| job.caller_id.clone()),
             attempts: u64::from(record.attempts).max(ended),
-            retry_count: record.retries,
+            retry_count: match record.state {
+                // Only its events know it.
+                JobState::Ended => {
+                    let mut last = events.iter().rev();
+                    last.find_map(|event| Some(event.retry_info.as_ref()?.retry_count)).unwrap_or_default()
+                }
+                _ => record.retries,
+            },
             next_run_at: match &record.state {
                 JobState::Ready { run_at, .. } => Some(*run_at),
                 _ => None,

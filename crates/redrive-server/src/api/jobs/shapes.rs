@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use redrive::engine::{ParkedJob, job_state};
+use redrive::engine::{ParkedJob, StoryAttempt, job_state};
 use redrive_policy::{Cause, EscalationLevel, Lang, round_to_millis};
 use redrive_store::{Enqueued, Event, JobRecord, JobState, LetterReason, Origin, Timestamp};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -76,10 +76,12 @@ pub(crate) struct Job {
     /// `local`, or `api`.
     #[schemars(with = "Option<String>")]
     origin: Option<Origin>,
-    attempts: u32,
+    /// Of a job that is over, as far as its last event tells.
+    attempts: Option<u32>,
     /// Retries among them that count against `max_retries`.
-    retries: u32,
-    crashes: u32,
+    retries: Option<u32>,
+    /// Attempts whose worker was never heard of again; not known of a job that is over.
+    crashes: Option<u32>,
     /// When it is tried, while it waits.
     #[schemars(with = "Option<shape::Time>")]
     next_run_at: Option<Timestamp>,
@@ -204,9 +206,9 @@ impl Job {
             enqueued_at: None,
             deadline_at: None,
             origin: None,
-            attempts: record.attempts,
-            retries: record.retries,
-            crashes: record.crashes,
+            attempts: Some(record.attempts),
+            retries: Some(record.retries),
+            crashes: Some(record.crashes),
             next_run_at,
             parked,
             lease,
@@ -236,6 +238,10 @@ impl Job {
             told.queue = word("queue");
             told.kind = word("kind");
             told.source = last.map(|last| last.source.clone());
+            let attempt = last.and_then(StoryAttempt::number_in);
+            told.attempts = attempt.and_then(|number| u32::try_from(number).ok());
+            told.retries = last.and_then(|last| last.retry_info.as_ref()).map(|retry| retry.retry_count);
+            told.crashes = None;
         }
         if let Some(payload) = payload.filter(|_| with_payload) {
             match serde_json::from_slice::<&RawValue>(&payload) {

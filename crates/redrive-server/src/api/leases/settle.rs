@@ -94,7 +94,8 @@ fn failed(error: ErrorBody, reason: Option<String>) -> Result<RemoteOutcome, Pro
         http_status: error.http_status,
         exit_code: error.exit_code,
         code: error.code.filter(|code| !code.is_empty()).map(|code| bounded(code, 256)),
-        retry_after: error.retry_after_ms.map(|ms| within(ms, "error.retry_after_ms")).transpose()?,
+        // What some service far away has said: the policy knows how much of it to believe.
+        retry_after: error.retry_after_ms.map(|ms| Duration::from_millis(ms).min(LONGEST_DELAY)),
         error_type: bounded(error.error_type.unwrap_or_else(|| "Error".to_owned()), 256),
         message: bounded(error.message.or(reason).unwrap_or_default(), 16 * 1024),
         ..Evidence::default()
