@@ -15,6 +15,7 @@ mod operate;
 mod outbox;
 mod policy_flags;
 mod proxy;
+mod push;
 mod redrive;
 mod review;
 mod schedule;
@@ -53,6 +54,7 @@ pub(crate) use operate::{
 pub(crate) use outbox::{OutboxAddArgs, OutboxCommand, OutboxFlushArgs, OutboxListArgs};
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use proxy::ProxyArgs;
+pub(crate) use push::{PushCommand, PushSetArgs};
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use review::ReviewArgs;
 pub(crate) use schedule::{ScheduleAddArgs, ScheduleArg, ScheduleCommand};
@@ -261,6 +263,10 @@ pub(crate) enum StoredCommand {
     Schedule {
         #[command(subcommand)]
         command: Option<ScheduleCommand>,
+    },
+    Push {
+        #[command(subcommand)]
+        command: Option<PushCommand>,
     },
     Doctor(DoctorArgs),
     Health(HealthArgs),

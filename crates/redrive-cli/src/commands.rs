@@ -45,6 +45,7 @@ mod probe;
 mod prometheus;
 mod proxy;
 mod purge;
+mod push;
 mod queue;
 mod redrive;
 mod redrive_watch;
@@ -223,6 +224,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         StoredCommand::Proxy(args) => proxy::run(&args, stage),
         StoredCommand::Alerts { command } => alerts::run(command, stage),
         StoredCommand::Schedule { command } => schedule::run(command, stage),
+        StoredCommand::Push { command } => push::run(command, stage),
         StoredCommand::Token { command } => token::run(command, stage),
         StoredCommand::Serve(args) => serve::run(&args, stage),
         StoredCommand::Health(args) => health::run(&args, stage),
