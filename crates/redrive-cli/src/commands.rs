@@ -168,7 +168,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             explain::run(id, stage).and_then(|view| shown(&view, Exit::Done, stage))
         }),
         StoredCommand::Retry(args) => each(args.id, stage, |id, stage| {
-            retry::run(id, args.yes, stage).and_then(|ended| redriven(ended, stage))
+            retry::run(id, args.yes, args.why.as_deref(), stage).and_then(|ended| redriven(ended, stage))
         }),
         StoredCommand::Redrive(args) => redrive::run(&args, stage),
         StoredCommand::Events(args) => events::run(&args, stage),

@@ -1,4 +1,4 @@
-//! `push list|show|set|remove`: services that are called for jobs, set up at the command line (R-P15, reliability rows 62 and 66).
+//! `push list|show|set|remove`: services that are called for jobs, set up at the command line (R-P15, reliability rows 60 and 62).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::format_push_string)]
 
@@ -66,7 +66,7 @@ fn endpoints_in_every_form() {
     insta::assert_snapshot!("push", page);
 }
 
-/// Reliability row 66: a secret is shown when it is made, alone on stdout, and never again, by nothing; nor is what follows the host.
+/// Reliability row 62: a secret is shown when it is made, alone on stdout, and never again, by nothing; nor is what follows the host.
 #[test]
 fn a_secret_is_shown_once_and_the_one_before_is_kept() {
     let store = seeded();
@@ -150,7 +150,7 @@ fn secrets_come_from_the_environment() {
     assert!(code == Some(2) && said.contains("BAD") && !said.contains("hunter2"), "{said}");
 }
 
-/// Reliability row 62: a running server calls what was set here, on a private address, and refuses the same address from the API;
+/// Reliability row 60: a running server calls what was set here, on a private address, and refuses the same address from the API;
 /// a change here of something else does not open that door.
 #[test]
 fn a_local_operator_may_name_a_private_address_and_the_api_may_not() {

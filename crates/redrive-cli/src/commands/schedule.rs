@@ -1,11 +1,11 @@
 //! `schedule add|list|show|remove|pause|resume|run`: jobs by the clock.
 
-use redrive::engine::{Act, Engine, NewSchedule, Schedule, ScheduleProblem};
+use redrive::engine::{Engine, NewSchedule, Schedule, ScheduleProblem};
 use redrive_store::{NewJob, Timestamp};
 
 use super::enqueue::Wanted;
 use super::opened::{self, Opened};
-use super::{enqueue, shown};
+use super::{act, enqueue, shown};
 use crate::args::{ScheduleAddArgs, ScheduleArg, ScheduleCommand};
 use crate::trouble::{ScheduleTrouble, Trouble};
 use crate::view::enqueued::EnqueuedView;
@@ -66,7 +66,7 @@ fn add(args: &ScheduleAddArgs, stage: &mut Stage<'_>) -> Result<ScheduleView, Tr
     let target = format!("{} {}", new.name.as_deref().unwrap_or_default(), new.cron);
     // What is refused is no act.
     engine.check_schedule(&new)?;
-    record(&opened, &engine, "schedule.add", target, args.why.clone(), stage)?;
+    act::record(&opened, &engine, "schedule.add", target, args.why.as_deref(), stage)?;
     let schedule = opened.runtime.block_on(engine.add_schedule(new))?;
     opened.wait(opened.store.close())?;
     Ok(ScheduleView::new(ScheduleItem::new(&schedule, None), &schedule))
@@ -106,7 +106,7 @@ fn remove(arg: ScheduleArg, stage: &Stage<'_>) -> Result<ScheduleChangedView, Tr
     if opened.runtime.block_on(engine.schedule(&arg.name))?.is_none() {
         return Err(unknown(&arg.name));
     }
-    record(&opened, &engine, "schedule.remove", arg.name.clone(), arg.why, stage)?;
+    act::record(&opened, &engine, "schedule.remove", arg.name.as_str(), arg.why.as_deref(), stage)?;
     let changed = opened.runtime.block_on(engine.remove_schedule(&arg.name))?;
     opened.wait(opened.store.close())?;
     Ok(ScheduleChangedView::new(arg.name, ScheduleChange::Removed, changed))
@@ -118,12 +118,12 @@ fn pause(arg: ScheduleArg, paused: bool, stage: &Stage<'_>) -> Result<ScheduleCh
     if opened.runtime.block_on(engine.schedule(&arg.name))?.is_none() {
         return Err(unknown(&arg.name));
     }
-    let (act, change) = if paused {
+    let (name, change) = if paused {
         ("schedule.pause", ScheduleChange::Paused)
     } else {
         ("schedule.resume", ScheduleChange::Resumed)
     };
-    record(&opened, &engine, act, arg.name.clone(), arg.why, stage)?;
+    act::record(&opened, &engine, name, arg.name.as_str(), arg.why.as_deref(), stage)?;
     let changed = opened.runtime.block_on(engine.pause_schedule(&arg.name, paused))?;
     opened.wait(opened.store.close())?;
     Ok(ScheduleChangedView::new(arg.name, change, changed == Some(true)))
@@ -136,7 +136,7 @@ fn run_now(arg: ScheduleArg, stage: &Stage<'_>) -> Result<EnqueuedView, Trouble>
     if opened.runtime.block_on(engine.schedule(&arg.name))?.is_none() {
         return Err(unknown(&arg.name));
     }
-    record(&opened, &engine, "schedule.run", arg.name.clone(), arg.why, stage)?;
+    act::record(&opened, &engine, "schedule.run", arg.name.as_str(), arg.why.as_deref(), stage)?;
     let job = opened.runtime.block_on(engine.run_schedule(&arg.name))?;
     let id = job.ok_or_else(|| unknown(&arg.name))?;
     opened.wait(opened.store.close())?;
@@ -145,23 +145,4 @@ fn run_now(arg: ScheduleArg, stage: &Stage<'_>) -> Result<EnqueuedView, Trouble>
 
 fn unknown(name: &str) -> Trouble {
     Trouble::Schedule(ScheduleTrouble::Problem(ScheduleProblem::Unknown(name.to_owned())))
-}
-
-/// Writes down what is about to be done, and by whom.
-pub(super) fn record(
-    opened: &Opened,
-    engine: &Engine,
-    act: &str,
-    target: String,
-    why: Option<String>,
-    stage: &Stage<'_>,
-) -> Result<(), Trouble> {
-    let act = Act { who: user(stage), act: act.to_owned(), target, why };
-    Ok(opened.runtime.block_on(engine.record_act(act))?)
-}
-
-/// Who types.
-pub(super) fn user(stage: &Stage<'_>) -> String {
-    let named = ["USER", "LOGNAME"].into_iter().find_map(|name| stage.env.get(std::ffi::OsStr::new(name)));
-    format!("cli:{}", named.map_or_else(|| "unknown".into(), |user| user.to_string_lossy()))
 }

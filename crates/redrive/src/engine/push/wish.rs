@@ -131,7 +131,7 @@ mod tests {
         PushWish { queue, url: url.map(str::to_owned), origin, ..PushWish::default() }
     }
 
-    /// Reliability row 62: who gave the address decides where it may lead, whoever changes the rest.
+    /// Reliability row 60: who gave the address decides where it may lead, whoever changes the rest.
     #[test]
     fn the_origin_follows_the_address() {
         let api = wish(Some("http://hooks.example/a"), Origin::Api);
