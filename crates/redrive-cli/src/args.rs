@@ -26,6 +26,7 @@ mod targets;
 mod tasks;
 mod token;
 mod value;
+mod work_flags;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -64,7 +65,8 @@ pub(crate) use snapshot::{SnapshotCommand, SnapshotCreateArgs, SnapshotRestoreAr
 pub(crate) use targets::{TargetLimitArgs, TargetsCommand};
 pub(crate) use tasks::{TaskCommand, TaskRunArgs};
 pub(crate) use token::{TokenCommand, TokenCreateArgs};
-pub(crate) use value::{BadValue, Header, JobRef, Since, job_ref};
+pub(crate) use value::{BadValue, JobRef, Since, job_ref};
+pub(crate) use work_flags::WorkFlags;
 
 /// The most delays that `policy delays` computes.
 pub(crate) const MAX_COUNT: u64 = 10_000;

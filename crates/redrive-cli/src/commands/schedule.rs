@@ -1,9 +1,8 @@
 //! `schedule add|list|show|remove|pause|resume|run`: jobs by the clock.
 
 use redrive::engine::{Engine, NewSchedule, Schedule, ScheduleProblem};
-use redrive_store::{NewJob, Timestamp};
+use redrive_store::Timestamp;
 
-use super::enqueue::Wanted;
 use super::opened::{self, Opened};
 use super::{act, enqueue, shown};
 use crate::args::{ScheduleAddArgs, ScheduleArg, ScheduleCommand};
@@ -19,7 +18,7 @@ pub(super) fn run(command: Option<ScheduleCommand>, stage: &mut Stage<'_>) -> Re
     match command.unwrap_or(ScheduleCommand::List) {
         ScheduleCommand::Add(args) => add(&args, stage).and_then(|view| shown(&view, Exit::Done, stage)),
         ScheduleCommand::List => list(stage).and_then(|view| shown(&view, Exit::Done, stage)),
-        ScheduleCommand::Show(arg) => show(&arg.name, stage).and_then(|view| shown(&view, Exit::Done, stage)),
+        ScheduleCommand::Show { name } => show(&name, stage).and_then(|view| shown(&view, Exit::Done, stage)),
         ScheduleCommand::Remove(arg) => remove(arg, stage).and_then(|view| shown(&view, Exit::Done, stage)),
         ScheduleCommand::Pause(arg) => {
             pause(arg, true, stage).and_then(|view| shown(&view, Exit::Done, stage))
@@ -35,28 +34,12 @@ fn add(args: &ScheduleAddArgs, stage: &mut Stage<'_>) -> Result<ScheduleView, Tr
     let (name, cron) = match &args.when[..] {
         [name, cron] if args.name.is_none() => (Some(name.clone()), cron.clone()),
         [cron] => (args.name.clone(), cron.clone()),
-        _ => return Err(Trouble::Schedule(ScheduleTrouble::NamedTwice)),
+        [_, _] => return Err(Trouble::Schedule(ScheduleTrouble::NamedTwice)),
+        // A shell makes file names of stars.
+        _ => return Err(Trouble::Schedule(ScheduleTrouble::NotQuoted { words: args.when.len() })),
     };
     let config = stage.settings.config()?;
-    if args.policy.is_some() {
-        stage.settings.policy(&config, args.policy.as_deref())?;
-    }
-    let wanted = Wanted {
-        payload: args.payload.as_deref(),
-        kind: args.kind.as_deref(),
-        exec: &args.exec,
-        http: &args.http,
-        header: &args.header,
-        body: args.body.as_deref(),
-    };
-    let (kind, payload) = enqueue::work(&wanted, stage)?;
-    let job = NewJob {
-        queue: args.queue.clone().unwrap_or_default(),
-        priority: args.priority.unwrap_or(0),
-        policy: args.policy.clone(),
-        timeout: args.timeout,
-        ..NewJob::new(kind, payload)
-    };
+    let job = enqueue::work(&args.work, &config, stage)?;
     let new =
         NewSchedule { name, cron, zone: args.tz.clone(), missed: args.missed, job, replace: args.replace };
     // No store is made for what is refused.
