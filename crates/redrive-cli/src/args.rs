@@ -15,6 +15,7 @@ mod operate;
 mod outbox;
 mod policy_flags;
 mod proxy;
+mod push;
 mod redrive;
 mod review;
 mod schedule;
@@ -25,6 +26,7 @@ mod targets;
 mod tasks;
 mod token;
 mod value;
+mod work_flags;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -53,6 +55,7 @@ pub(crate) use operate::{
 pub(crate) use outbox::{OutboxAddArgs, OutboxCommand, OutboxFlushArgs, OutboxListArgs};
 pub(crate) use policy_flags::{POLICY_FLAGS, PolicyChanges, PolicyFlags};
 pub(crate) use proxy::ProxyArgs;
+pub(crate) use push::{PushCommand, PushSetArgs};
 pub(crate) use redrive::RedriveArgs;
 pub(crate) use review::ReviewArgs;
 pub(crate) use schedule::{ScheduleAddArgs, ScheduleArg, ScheduleCommand};
@@ -62,7 +65,8 @@ pub(crate) use snapshot::{SnapshotCommand, SnapshotCreateArgs, SnapshotRestoreAr
 pub(crate) use targets::{TargetLimitArgs, TargetsCommand};
 pub(crate) use tasks::{TaskCommand, TaskRunArgs};
 pub(crate) use token::{TokenCommand, TokenCreateArgs};
-pub(crate) use value::{BadValue, Header, JobRef, Since, job_ref};
+pub(crate) use value::{BadValue, JobRef, Since, job_ref};
+pub(crate) use work_flags::WorkFlags;
 
 /// The most delays that `policy delays` computes.
 pub(crate) const MAX_COUNT: u64 = 10_000;
@@ -261,6 +265,10 @@ pub(crate) enum StoredCommand {
     Schedule {
         #[command(subcommand)]
         command: Option<ScheduleCommand>,
+    },
+    Push {
+        #[command(subcommand)]
+        command: Option<PushCommand>,
     },
     Doctor(DoctorArgs),
     Health(HealthArgs),

@@ -45,6 +45,7 @@ mod probe;
 mod prometheus;
 mod proxy;
 mod purge;
+mod push;
 mod queue;
 mod redrive;
 mod redrive_watch;
@@ -167,7 +168,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
             explain::run(id, stage).and_then(|view| shown(&view, Exit::Done, stage))
         }),
         StoredCommand::Retry(args) => each(args.id, stage, |id, stage| {
-            retry::run(id, args.yes, stage).and_then(|ended| redriven(ended, stage))
+            retry::run(id, args.yes, args.why.as_deref(), stage).and_then(|ended| redriven(ended, stage))
         }),
         StoredCommand::Redrive(args) => redrive::run(&args, stage),
         StoredCommand::Events(args) => events::run(&args, stage),
@@ -223,6 +224,7 @@ fn stored(command: StoredCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble
         StoredCommand::Proxy(args) => proxy::run(&args, stage),
         StoredCommand::Alerts { command } => alerts::run(command, stage),
         StoredCommand::Schedule { command } => schedule::run(command, stage),
+        StoredCommand::Push { command } => push::run(command, stage),
         StoredCommand::Token { command } => token::run(command, stage),
         StoredCommand::Serve(args) => serve::run(&args, stage),
         StoredCommand::Health(args) => health::run(&args, stage),

@@ -327,6 +327,50 @@ mod tests {
         assert_eq!(found, Vec::<String>::new());
     }
 
+    /// Reliability (Security): whatever an operator does can be given a reason, which is kept.
+    #[test]
+    fn every_act_takes_a_reason() {
+        let tree = crate::args::tree(Lang::En);
+        for path in [
+            "retry",
+            "redrive",
+            "purge",
+            "dlq ack",
+            "dlq resolve",
+            "dlq reopen",
+            "dlq edit",
+            "dlq discard",
+            "dlq purge",
+            "dlq import",
+            "queue pause",
+            "queue resume",
+            "targets limit",
+            "targets reset",
+            "escalations ack",
+            "task resume",
+            "task cancel",
+            "idempotency reset",
+            "token create",
+            "token revoke",
+            "alerts test",
+            "alerts silence",
+            "schedule add",
+            "schedule remove",
+            "schedule pause",
+            "schedule resume",
+            "schedule run",
+            "push set",
+            "push remove",
+        ] {
+            let command = path.split(' ').fold(&tree, |command, name| command.find_subcommand(name).unwrap());
+            let takes = |arg: &clap::Arg| {
+                arg.get_long() == Some("why")
+                    || arg.get_all_aliases().is_some_and(|other| other.contains(&"why"))
+            };
+            assert!(command.get_arguments().any(takes), "redrive {path} takes no --why");
+        }
+    }
+
     #[test]
     fn the_tree_is_sound() {
         for lang in Lang::ALL {

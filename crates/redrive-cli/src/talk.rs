@@ -158,10 +158,19 @@ impl<'a> Talk<'a> {
     }
 
     /// One line, whatever the message holds: a line break in somebody's data must not begin a second one that
-    /// looks like ours.
+    /// looks like ours. On a terminal it goes on below its own words; a hint does not, since it is copied and typed.
     fn line(&mut self, kind: &str, tone: Tone, message: &str) {
         // The label is the same in both languages, so that scripts can look for it.
         let label = if self.colour { style::paint(kind, tone) } else { kind.to_owned() };
-        let _ = writeln!(self.stderr, "{label}: {}", escape(message));
+        let message = escape(message);
+        let indent = kind.len() + 2;
+        let lines = match self.columns {
+            Some(columns) if kind != "hint" => wrap(&message, columns.saturating_sub(indent)),
+            _ => vec![message.into_owned()],
+        };
+        for (i, line) in lines.iter().enumerate() {
+            let label = if i == 0 { format!("{label}: ") } else { " ".repeat(indent) };
+            let _ = writeln!(self.stderr, "{label}{line}");
+        }
     }
 }

@@ -5,6 +5,7 @@ mod desk;
 mod filter;
 mod outbox;
 mod proxy;
+mod push;
 mod schedule;
 mod serve;
 mod snapshot;
@@ -25,6 +26,7 @@ use crate::pointer::point;
 pub(crate) use desk::DeskTrouble;
 pub(crate) use outbox::OutboxTrouble;
 pub(crate) use proxy::ProxyTrouble;
+pub(crate) use push::PushTrouble;
 pub(crate) use schedule::ScheduleTrouble;
 pub(crate) use serve::ServeTrouble;
 pub(crate) use task::{TaskTrouble, placed};
@@ -137,6 +139,8 @@ pub(crate) enum Trouble {
     Alert(redrive::engine::AlertProblem),
     /// The trouble of those who want work done by the clock.
     Schedule(ScheduleTrouble),
+    /// The trouble of those who have services called.
+    Push(PushTrouble),
 }
 
 impl From<EngineError> for Trouble {
@@ -147,6 +151,7 @@ impl From<EngineError> for Trouble {
             EngineError::BadRecoveryRule { rule, why } => Trouble::RecoveryRule { rule, why },
             EngineError::Alert(problem) => Trouble::Alert(problem),
             EngineError::Schedule(problem) => Trouble::Schedule(ScheduleTrouble::Problem(problem)),
+            EngineError::Push(problem) => Trouble::Push(PushTrouble::Problem(problem)),
             EngineError::Io(error) => Trouble::Input(error),
             other => Trouble::Engine(other),
         }
@@ -192,6 +197,7 @@ impl Trouble {
             Trouble::Outbox(trouble) => trouble.exit(),
             Trouble::Alert(problem) => alert::exit(problem),
             Trouble::Schedule(trouble) => trouble.exit(),
+            Trouble::Push(trouble) => trouble.exit(),
             Trouble::Store(error) if matches!(error.trouble(), StoreTrouble::BadAddress { .. }) => {
                 Exit::Usage
             }
@@ -363,6 +369,7 @@ impl Trouble {
             Trouble::Outbox(trouble) => trouble.message(lang),
             Trouble::Alert(problem) => alert::message(problem, lang),
             Trouble::Schedule(trouble) => trouble.message(lang),
+            Trouble::Push(trouble) => trouble.message(lang),
             Trouble::NoSnapshotPlace => say(lang, "trouble.snapshot.no-place"),
         }
     }
@@ -427,6 +434,7 @@ impl Trouble {
             Trouble::Outbox(trouble) => trouble.hint(lang),
             Trouble::Alert(problem) => alert::hint(problem, lang),
             Trouble::Schedule(trouble) => trouble.hint(lang),
+            Trouble::Push(trouble) => trouble.hint(lang),
             Trouble::Task(trouble) => Some(trouble.hint(lang)),
             Trouble::Proxy(trouble) => Some(trouble.hint(lang)),
             Trouble::Serve(trouble) => Some(trouble.hint(lang)),

@@ -37,6 +37,7 @@ pub(crate) mod moment;
 pub(crate) mod outbox;
 pub(crate) mod policy;
 pub(crate) mod purged;
+pub(crate) mod push;
 pub(crate) mod queue;
 pub(crate) mod redrive_preview;
 pub(crate) mod redrive_run;

@@ -55,14 +55,53 @@ fn a_bad_expression_is_pointed_at() {
     let lines: Vec<&str> = bad.stderr.lines().collect();
     let at = lines.iter().position(|line| line.trim() == "0 25 * * *").unwrap_or_else(|| panic!("{bad}"));
     assert_eq!(lines[at].find("25"), lines[at + 1].find("^^"), "{bad}");
-    assert!(bad.stderr.contains("'0 6 * * *' is every day at 06:00"), "{bad}");
+    assert!(bad.stderr.contains("hint: 0 to 23; 5 is one"), "{bad}");
+    for (written, said) in [
+        ("@dayly", "hint: did you mean @daily?"),
+        ("0 6 * * Friday", "hint: did you mean FRI?"),
+        ("every day", "hint: minute hour day month weekday: '0 6 * * *' is every day at 06:00"),
+        ("", "it is empty"),
+    ] {
+        let bad = add("en", &[written]);
+        assert!(bad.code == 2 && bad.stderr.contains(said), "{written}: {bad}");
+    }
+    // As a shell leaves it when nobody quotes it.
+    for (lang, said) in [("en", "put the expression in quotes"), ("ja", "式を引用符で囲んでください")]
+    {
+        let bad = add(lang, &["0", "6", "README.md", "docs", "src"]);
+        assert!(bad.code == 2 && bad.stderr.contains(said), "{bad}");
+    }
     let bad = add("ja", &["0 6 31 2 *"]);
     assert!(bad.stderr.contains("日: 該当する日が永久に来ません"), "{bad}");
     let zone = add("en", &["@daily", "--tz", "Tokyo"]);
     assert!(zone.code == 2 && zone.stderr.contains("Asia/Tokyo"), "{zone}");
+    let zone = add("ja", &["@daily", "--tz", "Asia/Toyko"]);
+    assert!(zone.stderr.contains("Asia/Tokyo のことですか"), "{zone}");
     let twice = add("en", &["a", "@daily", "--name", "b"]);
     assert!(twice.code == 2 && twice.stderr.contains("two names"), "{twice}");
     assert!(!home.store.exists(), "nothing is made for what is refused");
+}
+
+/// Schedules: a job by the clock is written in the words of a job that is enqueued.
+#[test]
+fn a_schedule_takes_the_words_of_enqueue() {
+    let home = Home::new();
+    let job = "--queue mail --priority 5 --target tenant-7 --policy standard --timeout 2m --kind greet";
+    let added = home.redrive(&format!("schedule add @daily --name greet {job} --payload {{}}"), &[]);
+    assert_eq!(added.code, 0, "{added}");
+    assert_eq!(home.redrive("schedule run greet", &[]).code, 0);
+    assert_eq!(home.redrive(&format!("enqueue {job} --payload {{}}"), &[]).code, 0);
+    let made: Vec<serde_json::Value> = home
+        .events("--type job_enqueued")
+        .into_iter()
+        .map(|event| {
+            let mut data = event["data"].clone();
+            data.as_object_mut().unwrap().retain(|name, _| !["job_id", "caller_id"].contains(&name.as_str()));
+            data
+        })
+        .collect();
+    assert!(made.len() == 2 && made[0] == made[1], "{made:#?}");
+    assert_eq!((&made[0]["queue"], &made[0]["kind"]), (&"mail".into(), &"greet".into()), "{made:#?}");
 }
 
 /// R-C5: a worker tells a command of the first letter; list, check, silence and test say how things stand.

@@ -85,6 +85,11 @@ fn what_may_follow_is_known() {
     assert_eq!(asked_next("redrive --group", &store).len(), 2);
     assert_eq!(asked_next("run -- ls", &store), Vec::<String>::new());
     assert_eq!(asked_next("", &store).iter().filter(|name| name.starts_with("__")).count(), 0);
+    // What an operator has named.
+    line(&format!("push set crm --queue orders --url http://localhost:9 {}", store.flags())).run();
+    line(&format!("schedule add @daily --name nightly --kind k --payload 1 {}", store.flags())).run();
+    assert_eq!(asked("push show c", &store), ["crm"]);
+    assert_eq!(asked("schedule remove ni", &store), ["nightly"]);
     // A store that the line names is the one that is asked.
     assert_eq!(asked("--store sqlite:/nonexistent/x.db dlq show job_", &store), Vec::<String>::new());
 }

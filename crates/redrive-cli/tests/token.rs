@@ -78,20 +78,68 @@ fn a_revoked_token_stays_in_the_list() {
     }
 }
 
-/// R-D3: what an operator does by hand is written down with who, before it is done.
+/// R-D3, reliability (Security): what an operator does by hand is written down with who and why, before it is done.
 #[test]
 fn what_is_done_by_hand_is_written_down() {
     let store = seeded();
     let flags = store.flags();
-    for (command, act) in [
-        ("queue pause mail --why outage", "queue.pause"),
+    let letters = line(&format!("dlq export --with-payload {flags}")).run().stdout;
+    std::fs::write(store.folder.path().join("letters.jsonl"), letters).unwrap();
+    let groups = line(&format!("dlq groups --json {flags}")).run();
+    let groups: serde_json::Value = serde_json::from_str(&groups.stdout).unwrap();
+    let group = groups["items"][0]["fingerprint"].as_str().unwrap();
+    for (number, (command, act)) in [
+        ("queue pause mail", "queue.pause"),
         ("queue resume mail", "queue.resume"),
-        ("redrive job_1", "letter.redrive"),
-        ("dlq purge --older-than 1ms --yes", "letter.purge"),
+        ("targets limit queue:mail --concurrency 2", "queue.limit"),
+        ("targets reset queue:mail", "target.reset"),
+        (&format!("dlq ack {group}"), "group.acknowledged"),
+        (&format!("dlq resolve {group}"), "group.resolved"),
+        (&format!("dlq reopen {group}"), "group.open"),
+        ("escalations ack job_1", "escalation.acknowledge"),
+        ("dlq edit job_1 --payload {\"argv\":[\"true\"]} --yes", "letter.edit"),
+        ("dlq edit job_1 --payload {\"argv\":[\"ls\"]} --yes --redrive", "letter.redrive"),
+        ("redrive job_2", "letter.redrive"),
+        ("retry job_3 --yes", "job.retry"),
+        ("dlq import letters.jsonl", "letter.import"),
+        ("schedule add @daily --name nightly --kind k --payload 1", "schedule.add"),
+        ("schedule pause nightly", "schedule.pause"),
+        ("schedule resume nightly", "schedule.resume"),
+        ("schedule run nightly", "schedule.run"),
+        ("schedule remove nightly", "schedule.remove"),
+        ("push set crm --queue q --url http://localhost:9", "push.add"),
+        ("push remove crm", "push.remove"),
+        ("token create ops --scope read", "token.create"),
+        ("alerts silence dlq_size", "alert.silence"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let why = format!("reason-{number}.");
+        let done = line(&format!("{command} --why {why} --plain {flags}"))
+            .in_directory(store.folder.path())
+            .env("USER", "ada")
+            .run();
+        // What is not there any more is told so, and was an act nevertheless.
+        assert!([0, 3].contains(&done.code), "{command}: {done}");
+        let acts = line(&format!("events --type operator_act --json {flags}")).run().stdout;
+        let told = acts.lines().any(|event| {
+            let event: serde_json::Value = serde_json::from_str(event).unwrap();
+            let data = &event["data"];
+            data["act"] == act && data["why"] == why.as_str() && data["who"] == "cli:ada"
+        });
+        assert!(told, "{command}: {done}\n{acts}");
+    }
+    for (command, act) in [
+        ("purge --older-than 1ms", "letter.purge"),
+        ("dlq purge --older-than 1ms", "letter.purge"),
+        ("dlq discard job_1", "letter.discard"),
     ] {
-        let done = line(&format!("{command} --plain {flags}")).run();
+        let store = seeded();
+        let flags = store.flags();
+        let done = line(&format!("{command} --yes --why spring --plain {flags}")).run();
         let acts = line(&format!("events --type operator_act --plain {flags}")).run().stdout;
-        assert!(acts.contains(act), "{command} ({}): {}\n{acts}", done.code, done.stderr);
+        assert!(acts.contains(act) && acts.contains("spring"), "{command}: {done}\n{acts}");
     }
     // What only looks leaves nothing behind.
     let before = line(&format!("events --type operator_act --json {flags}")).run().stdout.lines().count();

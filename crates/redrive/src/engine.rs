@@ -112,7 +112,9 @@ pub use overrides::{overrides_from_json, overrides_to_json};
 #[cfg(all(feature = "snapshot", feature = "exec"))]
 pub use protect::FileNews;
 #[cfg(feature = "push")]
-pub use push::{BadEndpoint, BadSecret, MOST_ENDPOINTS, PushClients, PushEndpoint, PushSecret};
+pub use push::{
+    BadEndpoint, BadSecret, MOST_ENDPOINTS, PushClients, PushEndpoint, PushProblem, PushSecret, PushWish,
+};
 pub use redrive::{
     Canary, EndedWhy, MOST_IDS, RedrivePlan, RedrivePreview, RedriveRequest, RedriveRun, RetryNow, Tally,
     Turn, Which, Would, parse_rate, step_size,

@@ -11,6 +11,8 @@ pub(crate) enum AlertsCommand {
     Test {
         #[arg(value_name = "RECEIVER", value_parser = value::name)]
         receiver: Option<String>,
+        #[arg(long, value_name = "TEXT")]
+        why: Option<String>,
     },
     Silence(SilenceArgs),
 }

@@ -71,7 +71,7 @@ pub(crate) enum EscalationsCommand {
     Ack {
         #[arg(value_name = "ID", value_parser = subject, required = true)]
         ids: Vec<SubjectArg>,
-        #[arg(long, value_name = "TEXT")]
+        #[arg(long, value_name = "TEXT", alias = "why")]
         note: Option<String>,
     },
 }

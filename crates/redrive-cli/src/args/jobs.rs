@@ -7,8 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use redrive_idempotency::client::Key;
 use redrive_policy::plan::HintBy;
 
-use super::value::{self, Header};
-use super::{MAX_SLOTS, PolicyFlags};
+use super::{MAX_SLOTS, PolicyFlags, WorkFlags, value};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
@@ -41,37 +40,15 @@ fn how() -> impl TypedValueParser<Value = HintBy> {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(group = clap::ArgGroup::new("work").args(["http", "payload", "exec"]).required(true))]
 pub(crate) struct EnqueueArgs {
-    #[arg(long, value_name = "NAME", value_parser = value::name)]
-    pub(crate) queue: Option<String>,
     #[arg(long, value_name = "D", value_parser = value::duration, allow_hyphen_values = true)]
     pub(crate) delay: Option<Duration>,
-    #[arg(long, value_name = "N", value_parser = value::priority, allow_hyphen_values = true)]
-    pub(crate) priority: Option<i32>,
     #[arg(long, value_name = "KEY", value_parser = value::name)]
     pub(crate) unique: Option<String>,
-    #[arg(long, value_name = "KEY", value_parser = value::name)]
-    pub(crate) target: Option<String>,
     #[arg(long, value_name = "ID", value_parser = value::name)]
     pub(crate) caller_id: Option<String>,
-    #[arg(long, value_name = "NAME")]
-    pub(crate) policy: Option<String>,
-    #[arg(long, value_name = "D", value_parser = value::wait, allow_hyphen_values = true)]
-    pub(crate) timeout: Option<Duration>,
-    #[arg(long, num_args = 2, value_names = ["METHOD", "URL"])]
-    pub(crate) http: Vec<String>,
-    #[arg(long, value_name = "'K: V'", value_parser = value::header, requires = "http")]
-    pub(crate) header: Vec<Header>,
-    #[arg(long, value_name = "TEXT|@FILE|-", requires = "http", allow_hyphen_values = true)]
-    pub(crate) body: Option<String>,
-    #[arg(long, value_name = "JSON", requires = "kind", allow_hyphen_values = true)]
-    pub(crate) payload: Option<String>,
-    #[arg(long, value_name = "KIND", requires = "payload", value_parser = value::name)]
-    pub(crate) kind: Option<String>,
-    // Everything behind it is the command, whatever it looks like.
-    #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true)]
-    pub(crate) exec: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) work: WorkFlags,
 }
 
 #[derive(Debug, clap::Args)]

@@ -99,6 +99,8 @@ pub(crate) struct ShowArgs {
 pub(crate) struct RetryArgs {
     #[arg(value_name = "ID", value_parser = id::id)]
     pub(crate) id: IdArg,
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) why: Option<String>,
     #[arg(long, short)]
     pub(crate) yes: bool,
 }

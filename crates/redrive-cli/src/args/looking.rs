@@ -55,6 +55,8 @@ pub(crate) struct PurgeArgs {
     #[arg(long, value_name = "D", value_parser = value::duration, allow_hyphen_values = true)]
     #[arg(default_value = "30d")]
     pub(crate) older_than: Duration,
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) why: Option<String>,
     #[arg(long, short)]
     pub(crate) yes: bool,
     #[arg(long)]

@@ -20,6 +20,8 @@ pub(crate) enum DeskCommand {
     Reopen {
         #[arg(value_name = "FINGERPRINT", required = true)]
         groups: Vec<String>,
+        #[arg(long, value_name = "TEXT")]
+        why: Option<String>,
     },
     Edit(Box<EditArgs>),
     Discard(DiscardArgs),
@@ -28,6 +30,8 @@ pub(crate) enum DeskCommand {
     Import {
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
+        #[arg(long, value_name = "TEXT")]
+        why: Option<String>,
     },
 }
 
@@ -48,7 +52,8 @@ pub(crate) struct GroupsArgs {
 pub(crate) struct NotedArgs {
     #[arg(value_name = "FINGERPRINT", required = true)]
     pub(crate) groups: Vec<String>,
-    #[arg(long, value_name = "TEXT")]
+    // What is noted of a group is why it stands so.
+    #[arg(long, value_name = "TEXT", alias = "why")]
     pub(crate) note: Option<String>,
 }
 
@@ -68,6 +73,8 @@ pub(crate) struct EditArgs {
     pub(crate) payload_file: Option<PathBuf>,
     #[arg(long)]
     pub(crate) redrive: bool,
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) why: Option<String>,
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[arg(long, short)]
@@ -97,6 +104,8 @@ pub(crate) struct DlqPurgeArgs {
     pub(crate) older_than: Duration,
     #[arg(long = "where", id = "where", value_name = "FILTER", value_parser = filter::letters)]
     pub(crate) filter: Option<Filter<LetterField>>,
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) why: Option<String>,
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[arg(long, short)]
@@ -129,6 +138,8 @@ pub(crate) enum QueueCommand {
     Resume {
         #[arg(value_name = "NAME", value_parser = value::name)]
         name: String,
+        #[arg(long, value_name = "TEXT")]
+        why: Option<String>,
     },
 }
 

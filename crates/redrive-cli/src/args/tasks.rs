@@ -13,6 +13,8 @@ pub(crate) enum TaskCommand {
     Resume {
         #[arg(value_name = "TASK|PLAN")]
         which: OsString,
+        #[arg(long, value_name = "TEXT")]
+        why: Option<String>,
     },
     Status {
         #[arg(value_name = "TASK|PLAN")]

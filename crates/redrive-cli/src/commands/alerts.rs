@@ -2,8 +2,7 @@
 
 use redrive::engine::{AlertProblem, NewSilence};
 
-use super::schedule::{record, user};
-use super::{opened, shown};
+use super::{act, opened, shown};
 use crate::args::{AlertsCommand, SilenceArgs};
 use crate::trouble::Trouble;
 use crate::view::alerts::{AlertsView, SilencedView, TestedView};
@@ -21,8 +20,8 @@ pub(super) fn run(command: Option<AlertsCommand>, stage: &mut Stage<'_>) -> Resu
             let exit = if view.is_firing() { Exit::Failed } else { Exit::Done };
             shown(&view, exit, stage)
         }
-        AlertsCommand::Test { receiver } => {
-            let view = test(receiver.as_deref(), stage)?;
+        AlertsCommand::Test { receiver, why } => {
+            let view = test(receiver.as_deref(), why.as_deref(), stage)?;
             shown(&view, Exit::Done, stage)
         }
         AlertsCommand::Silence(args) => {
@@ -40,14 +39,14 @@ fn look(stage: &Stage<'_>) -> Result<AlertsView, Trouble> {
     Ok(AlertsView::new(report, opened.now))
 }
 
-fn test(receiver: Option<&str>, stage: &Stage<'_>) -> Result<TestedView, Trouble> {
+fn test(receiver: Option<&str>, why: Option<&str>, stage: &Stage<'_>) -> Result<TestedView, Trouble> {
     let config = stage.settings.config()?;
     let opened = opened::to_write(stage)?;
     let engine = opened.engine(&config, stage)?;
     if engine.alert_settings().receivers.is_empty() {
         return Err(redrive::engine::EngineError::from(AlertProblem::NoReceivers).into());
     }
-    record(&opened, &engine, "alert.test", receiver.unwrap_or_default().to_owned(), None, stage)?;
+    act::record(&opened, &engine, "alert.test", receiver.unwrap_or_default(), why, stage)?;
     let sent = opened.runtime.block_on(engine.test_alerts(receiver))?;
     opened.wait(opened.store.close())?;
     Ok(TestedView::new(sent))
@@ -63,13 +62,13 @@ fn silence(args: SilenceArgs, stage: &Stage<'_>) -> Result<SilencedView, Trouble
         let Some(silence) = found else {
             return Err(redrive::engine::EngineError::from(AlertProblem::NoSilence(args.of)).into());
         };
-        record(&opened, &engine, "alert.unsilence", silence.id.clone(), args.why, stage)?;
+        act::record(&opened, &engine, "alert.unsilence", silence.id.as_str(), args.why.as_deref(), stage)?;
         opened.runtime.block_on(engine.end_silence(&silence.id))?;
         opened.wait(opened.store.close())?;
         return Ok(SilencedView::ended(silence));
     }
-    record(&opened, &engine, "alert.silence", args.of.clone(), args.why.clone(), stage)?;
-    let new = NewSilence { of: args.of, lasts: args.lasts, why: args.why, by: user(stage) };
+    act::record(&opened, &engine, "alert.silence", args.of.as_str(), args.why.as_deref(), stage)?;
+    let new = NewSilence { of: args.of, lasts: args.lasts, why: args.why, by: act::who(stage) };
     let silence = opened.runtime.block_on(engine.silence_alerts(new))?;
     opened.wait(opened.store.close())?;
     Ok(SilencedView::begun(silence))

@@ -41,6 +41,8 @@ enum Kind {
     EventStatus,
     Topic,
     Key,
+    Endpoint,
+    Schedule,
 }
 
 pub(super) fn run(words: &[OsString], stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
@@ -220,6 +222,8 @@ fn kind_of(arg: &Arg, path: &[&str]) -> Option<Kind> {
         (_, "queue") => Some(Kind::Queue),
         ("NAME", "name") if path.first() == Some(&"queue") => Some(Kind::Queue),
         ("NAME", "name") if path.first() == Some(&"policy") => Some(Kind::Policy),
+        ("NAME", "name") if path.first() == Some(&"push") => Some(Kind::Endpoint),
+        ("NAME", "name") if path.first() == Some(&"schedule") => Some(Kind::Schedule),
         (_, "policy") => Some(Kind::Policy),
         ("KEY|ID", _) => Some(Kind::Key),
         ("KEY", "key") if path.first() == Some(&"idempotency") => Some(Kind::Key),
@@ -279,6 +283,17 @@ fn ask(kind: Kind, opened: &Opened) -> Result<Vec<Candidate>, StoreError> {
                 let keys = store.keys(KeyQuery { limit: LOOKED_AT, ..KeyQuery::default() }).await?;
                 let what = |state: KeyState, endpoint: &str| format!("{}: {endpoint}", state.name());
                 keys.into_iter().map(|one| (one.key, what(one.state, &one.endpoint))).collect()
+            }
+            Kind::Endpoint => {
+                let Ok(engine) = opened.looker() else { return Ok(Vec::new()) };
+                let endpoints = engine.push_endpoints().await.unwrap_or_default();
+                endpoints.into_iter().map(|one| (one.name, one.queue)).collect()
+            }
+            Kind::Schedule => {
+                let Ok(engine) = opened.looker() else { return Ok(Vec::new()) };
+                let schedules = engine.schedules(None, LOOKED_AT).await.unwrap_or_default();
+                let what = |cron: &str, zone: &str| format!("{cron} ({zone})");
+                schedules.into_iter().map(|one| (one.name, what(one.cron.source(), &one.zone))).collect()
             }
             Kind::Policy | Kind::Cause | Kind::EventStatus | Kind::Topic => Vec::new(),
         })

@@ -21,7 +21,7 @@ pub(super) fn run(command: DeskCommand, stage: &mut Stage<'_>) -> Result<Exit, T
         DeskCommand::Resolve(args) => {
             changed(&args.groups, GroupState::Resolved, args.note.as_deref(), stage)
         }
-        DeskCommand::Reopen { groups } => changed(&groups, GroupState::Open, None, stage),
+        DeskCommand::Reopen { groups, why } => changed(&groups, GroupState::Open, why.as_deref(), stage),
         DeskCommand::Edit(args) => dlq_edit::run(&args, stage),
         DeskCommand::Discard(args) => match dlq_discard::discard(&args, stage)? {
             Some((view, exit)) => shown(&view, exit, stage),
@@ -32,8 +32,8 @@ pub(super) fn run(command: DeskCommand, stage: &mut Stage<'_>) -> Result<Exit, T
             None => cancelled(stage),
         },
         DeskCommand::Export(args) => dlq_export::run(&args, stage),
-        DeskCommand::Import { files } => {
-            dlq_import::run(&files, stage).and_then(|(view, exit)| shown(&view, exit, stage))
+        DeskCommand::Import { files, why } => {
+            dlq_import::run(&files, why.as_deref(), stage).and_then(|(view, exit)| shown(&view, exit, stage))
         }
     }
 }

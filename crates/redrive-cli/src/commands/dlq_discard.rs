@@ -21,12 +21,12 @@ const SHOWN: u32 = 5;
 type Ended = Option<(DiscardedView, Exit)>;
 
 /// What is to go, and how.
-struct Wish<'a> {
+struct Wish {
     which: LetterFilter,
     /// The same in the words of whoever asked.
     asked: String,
     how: Discard,
-    why: Option<&'a str>,
+    why: Option<String>,
     not_found: Vec<String>,
     command: &'static str,
     dry_run: bool,
@@ -66,7 +66,7 @@ pub(super) fn discard(args: &DiscardArgs, stage: &mut Stage<'_>) -> Result<Ended
         which,
         asked,
         how: Discard::ByHand,
-        why: args.why.as_deref(),
+        why: args.why.clone(),
         not_found,
         command: "redrive dlq discard …",
         dry_run: args.dry_run,
@@ -84,12 +84,13 @@ pub(super) fn purge(args: &DlqPurgeArgs, stage: &mut Stage<'_>) -> Result<Ended,
         Some(filter) => filter.letters_among(old, opened.now),
         None => old,
     };
-    let why = format!("older than {}", human_duration(args.older_than));
+    let asked = format!("older than {}", human_duration(args.older_than));
     let wish = Wish {
         which,
-        asked: String::new(),
+        // What nobody gave a reason for goes because of its age.
+        why: Some(args.why.clone().unwrap_or_else(|| asked.clone())),
+        asked,
         how: Discard::ByAge,
-        why: Some(&why),
         not_found: Vec::new(),
         command: "redrive dlq purge …",
         dry_run: args.dry_run,
@@ -99,7 +100,7 @@ pub(super) fn purge(args: &DlqPurgeArgs, stage: &mut Stage<'_>) -> Result<Ended,
 }
 
 /// Shows what would go, asks, and lets it go.
-fn go(wish: Wish<'_>, opened: &Opened, engine: &Engine, stage: &mut Stage<'_>) -> Result<Ended, Trouble> {
+fn go(wish: Wish, opened: &Opened, engine: &Engine, stage: &mut Stage<'_>) -> Result<Ended, Trouble> {
     let lang = stage.settings.lang;
     let matching = opened.wait(opened.store.count_letters(wish.which.clone()))?;
     let sample = opened.runtime.block_on(engine.sample_letters(wish.which.clone(), SHOWN))?;
@@ -135,11 +136,12 @@ fn go(wish: Wish<'_>, opened: &Opened, engine: &Engine, stage: &mut Stage<'_>) -
         Discard::ByAge => "letter.purge",
     };
     let target = format!("{matching} letters {}", wish.asked);
-    act::record(opened, engine, act, target.trim_end(), wish.why, stage)?;
+    act::record(opened, engine, act, target.trim_end(), wish.why.as_deref(), stage)?;
     let talk = &mut stage.talk;
-    let gone = opened.runtime.block_on(engine.discard_letters(wish.which, wish.how, wish.why, |gone| {
-        talk.progress(&text(lang, "discarded.progress", &[("n", &gone), ("all", &matching)]));
-    }));
+    let gone =
+        opened.runtime.block_on(engine.discard_letters(wish.which, wish.how, wish.why.as_deref(), |gone| {
+            talk.progress(&text(lang, "discarded.progress", &[("n", &gone), ("all", &matching)]));
+        }));
     stage.talk.progress_ends();
     let gone = gone?;
     opened.wait(opened.store.close())?;

@@ -234,7 +234,7 @@ fn finish(
             return cancelled(stage);
         }
     }
-    act::record(opened, engine, "letter.edit", letter.id.to_string(), None, stage)?;
+    act::record(opened, engine, "letter.edit", letter.id.to_string(), args.why.as_deref(), stage)?;
     let edited = opened.runtime.block_on(engine.edit_letter(letter.id, edits, new, act::person(stage)))?;
     let version = match edited {
         Edited::Done { version } => version,
@@ -242,6 +242,7 @@ fn finish(
         Edited::Changed { .. } => return Err(Trouble::Desk(DeskTrouble::EditedMeanwhile { id })),
     };
     let redriven = if args.redrive {
+        act::record(opened, engine, "letter.redrive", letter.id.to_string(), args.why.as_deref(), stage)?;
         let redriven = opened.runtime.block_on(engine.redrive(vec![letter.id]))?;
         Some(match redriven.first() {
             Some(Redriven::Ready) => RedriveAfter::Redriven,

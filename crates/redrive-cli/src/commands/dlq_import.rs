@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use redrive::engine::{EngineError, ImportOptions};
 
-use super::opened;
+use super::{act, opened};
 use crate::text::text;
 use crate::trouble::Trouble;
 use crate::view::letters_imported::{BadLineView, LettersImportedView};
@@ -16,7 +16,11 @@ use crate::{Exit, Stage};
 /// The most that stdin may hold: it is read whole, since it belongs to this thread.
 const MOST_STDIN: u64 = 1 << 30;
 
-pub(super) fn run(files: &[PathBuf], stage: &mut Stage<'_>) -> Result<(LettersImportedView, Exit), Trouble> {
+pub(super) fn run(
+    files: &[PathBuf],
+    why: Option<&str>,
+    stage: &mut Stage<'_>,
+) -> Result<(LettersImportedView, Exit), Trouble> {
     let config = stage.settings.config()?;
     // Every file is opened before the first is read: a slip of the fingers brings in nothing.
     let mut readers: Vec<(String, PathBuf, Box<dyn BufRead + Send>)> = Vec::with_capacity(files.len());
@@ -37,6 +41,8 @@ pub(super) fn run(files: &[PathBuf], stage: &mut Stage<'_>) -> Result<(LettersIm
     }
     let opened = opened::to_write(stage)?;
     let engine = opened.engine(&config, stage)?;
+    let names: Vec<&str> = readers.iter().map(|(name, ..)| name.as_str()).collect();
+    act::record(&opened, &engine, "letter.import", names.join(" "), why, stage)?;
     let mut view = LettersImportedView {
         schema: "redrive/letters_imported.v1",
         added: 0,

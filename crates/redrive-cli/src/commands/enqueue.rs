@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::io::Read;
 
 use redrive::{CommandSpec, HttpSpec, current_umask};
+use redrive_policy::Config;
 use redrive_store::{MAX_PAYLOAD_BYTES, NewJob, Refusal, StoreError, Trouble as StoreTrouble};
 
 use super::opened;
 use crate::Stage;
-use crate::args::{EnqueueArgs, Header};
+use crate::args::{EnqueueArgs, WorkFlags};
 use crate::trouble::Trouble;
 use crate::view::enqueued::EnqueuedView;
 
@@ -18,64 +19,54 @@ pub(super) const HTTP: &str = "http";
 
 pub(super) fn run(args: &EnqueueArgs, stage: &mut Stage<'_>) -> Result<EnqueuedView, Trouble> {
     let config = stage.settings.config()?;
-    if args.policy.is_some() {
-        // A name that nobody has defined is refused where somebody can still correct it.
-        stage.settings.policy(&config, args.policy.as_deref())?;
-    }
-    let wanted = Wanted {
-        payload: args.payload.as_deref(),
-        kind: args.kind.as_deref(),
-        exec: &args.exec,
-        http: &args.http,
-        header: &args.header,
-        body: args.body.as_deref(),
-    };
-    let (kind, payload) = work(&wanted, stage)?;
+    let job = work(&args.work, &config, stage)?;
     let opened = opened::to_write(stage)?;
     let engine = opened.engine(&config, stage)?;
     let job = NewJob {
-        queue: args.queue.clone().unwrap_or_default(),
         run_at: args.delay.map(|delay| engine.now().after(delay)),
-        priority: args.priority.unwrap_or(0),
         unique_key: args.unique.clone(),
-        target: args.target.clone(),
         caller_id: args.caller_id.clone(),
-        policy: args.policy.clone(),
-        timeout: args.timeout,
-        ..NewJob::new(kind, payload)
+        ..job
     };
     let enqueued = opened.runtime.block_on(engine.enqueue(job))?;
     opened.wait(opened.store.close())?;
     Ok(EnqueuedView::new(enqueued))
 }
 
-/// Work as the command line writes it, in one of three ways.
-pub(super) struct Wanted<'a> {
-    pub(super) payload: Option<&'a str>,
-    pub(super) kind: Option<&'a str>,
-    pub(super) exec: &'a [OsString],
-    pub(super) http: &'a [String],
-    pub(super) header: &'a [Header],
-    pub(super) body: Option<&'a str>,
+/// The job that these flags mean.
+pub(super) fn work(flags: &WorkFlags, config: &Config, stage: &mut Stage<'_>) -> Result<NewJob, Trouble> {
+    if flags.policy.is_some() {
+        // A name that nobody has defined is refused where somebody can still correct it.
+        stage.settings.policy(config, flags.policy.as_deref())?;
+    }
+    let (kind, payload) = kind_and_payload(flags, stage)?;
+    Ok(NewJob {
+        queue: flags.queue.clone().unwrap_or_default(),
+        priority: flags.priority.unwrap_or(0),
+        target: flags.target.clone(),
+        policy: flags.policy.clone(),
+        timeout: flags.timeout,
+        ..NewJob::new(kind, payload)
+    })
 }
 
-/// What kind of work, and its payload.
-pub(super) fn work(args: &Wanted<'_>, stage: &mut Stage<'_>) -> Result<(String, Vec<u8>), Trouble> {
-    if let Some(payload) = args.payload {
+/// What kind of work, and its payload, in one of three ways.
+fn kind_and_payload(args: &WorkFlags, stage: &mut Stage<'_>) -> Result<(String, Vec<u8>), Trouble> {
+    if let Some(payload) = args.payload.as_deref() {
         // Looked at and not touched: a handler gets what was typed, byte for byte.
         serde_json::from_str::<serde::de::IgnoredAny>(payload).map_err(Trouble::BadPayload)?;
-        return Ok((args.kind.unwrap_or_default().to_owned(), payload.as_bytes().to_vec()));
+        return Ok((args.kind.clone().unwrap_or_default(), payload.as_bytes().to_vec()));
     }
     if !args.exec.is_empty() {
-        return Ok((EXEC.to_owned(), command(args.exec, stage)?.to_payload()));
+        return Ok((EXEC.to_owned(), command(&args.exec, stage)?.to_payload()));
     }
-    let [method, url] = args.http else {
+    let [method, url] = &args.http[..] else {
         // clap takes two values or none.
         return Ok((HTTP.to_owned(), Vec::new()));
     };
     let spec = HttpSpec {
         headers: args.header.iter().map(|header| (header.name.clone(), header.value.clone())).collect(),
-        body: args.body.map(|body| read_body(body, stage)).transpose()?,
+        body: args.body.as_deref().map(|body| read_body(body, stage)).transpose()?,
         ..HttpSpec::new(method.to_uppercase(), url)
     };
     // What cannot be sent now cannot be sent later.

@@ -21,7 +21,8 @@ pub(super) fn run(args: &PurgeArgs, stage: &mut Stage<'_>) -> Result<Option<Purg
     if !args.yes && !confirm(&what, &format!("redrive purge --older-than {length}"), stage)? {
         return Ok(None);
     }
-    act::record(&opened, &engine, "letter.purge", format!("older than {length}"), None, stage)?;
+    let target = format!("{} letters older than {length}", would.purged);
+    act::record(&opened, &engine, "letter.purge", target, args.why.as_deref(), stage)?;
     let purged = opened.runtime.block_on(engine.purge_letters(args.older_than))?;
     Ok(Some(PurgedView::new(purged, length, false)))
 }

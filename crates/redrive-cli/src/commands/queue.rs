@@ -20,7 +20,9 @@ pub(super) fn run(command: Option<QueueCommand>, stage: &mut Stage<'_>) -> Resul
         QueueCommand::Pause { name, why } => {
             pause(name, why.as_deref(), stage).and_then(|view| shown(&view, Exit::Done, stage))
         }
-        QueueCommand::Resume { name } => resume(name, stage).and_then(|view| shown(&view, Exit::Done, stage)),
+        QueueCommand::Resume { name, why } => {
+            resume(name, why.as_deref(), stage).and_then(|view| shown(&view, Exit::Done, stage))
+        }
     }
 }
 
@@ -44,9 +46,9 @@ fn pause(queue: String, why: Option<&str>, stage: &mut Stage<'_>) -> Result<Queu
     Ok(QueueChangedView { schema: "redrive/queue_changed.v1", queue, paused: true, changed })
 }
 
-fn resume(queue: String, stage: &Stage<'_>) -> Result<QueueChangedView, Trouble> {
+fn resume(queue: String, why: Option<&str>, stage: &Stage<'_>) -> Result<QueueChangedView, Trouble> {
     let opened = opened::to_read(stage)?;
-    act::record(&opened, &opened.looker()?, "queue.resume", queue.as_str(), None, stage)?;
+    act::record(&opened, &opened.looker()?, "queue.resume", queue.as_str(), why, stage)?;
     let resumed = opened.wait(opened.store.resume_queue(opened.now, queue.clone()))?;
     let unknown = || {
         let (queue, store) = (queue.clone(), opened.store.location());

@@ -12,13 +12,14 @@ use crate::{Exit, Stage};
 pub(super) fn run(
     id: &JobRef,
     yes: bool,
+    why: Option<&str>,
     stage: &mut Stage<'_>,
 ) -> Result<(Option<RedrivenView>, Exit), Trouble> {
     let config = stage.settings.config()?;
     let opened = opened::to_read(stage)?;
     let engine = opened.engine(&config, stage)?;
     let id = opened.job(id)?.id;
-    act::record(&opened, &engine, "job.retry", id.to_string(), None, stage)?;
+    act::record(&opened, &engine, "job.retry", id.to_string(), why, stage)?;
     let mut came = opened.runtime.block_on(engine.retry_now(id, yes))?;
     if let RetryNow::Permanent { cause, .. } = &came {
         // What a retry alone does not heal is put back only by somebody who means it.

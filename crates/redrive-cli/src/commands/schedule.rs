@@ -1,11 +1,10 @@
 //! `schedule add|list|show|remove|pause|resume|run`: jobs by the clock.
 
-use redrive::engine::{Act, Engine, NewSchedule, Schedule, ScheduleProblem};
-use redrive_store::{NewJob, Timestamp};
+use redrive::engine::{Engine, NewSchedule, Schedule, ScheduleProblem};
+use redrive_store::Timestamp;
 
-use super::enqueue::Wanted;
 use super::opened::{self, Opened};
-use super::{enqueue, shown};
+use super::{act, enqueue, shown};
 use crate::args::{ScheduleAddArgs, ScheduleArg, ScheduleCommand};
 use crate::trouble::{ScheduleTrouble, Trouble};
 use crate::view::enqueued::EnqueuedView;
@@ -19,7 +18,7 @@ pub(super) fn run(command: Option<ScheduleCommand>, stage: &mut Stage<'_>) -> Re
     match command.unwrap_or(ScheduleCommand::List) {
         ScheduleCommand::Add(args) => add(&args, stage).and_then(|view| shown(&view, Exit::Done, stage)),
         ScheduleCommand::List => list(stage).and_then(|view| shown(&view, Exit::Done, stage)),
-        ScheduleCommand::Show(arg) => show(&arg.name, stage).and_then(|view| shown(&view, Exit::Done, stage)),
+        ScheduleCommand::Show { name } => show(&name, stage).and_then(|view| shown(&view, Exit::Done, stage)),
         ScheduleCommand::Remove(arg) => remove(arg, stage).and_then(|view| shown(&view, Exit::Done, stage)),
         ScheduleCommand::Pause(arg) => {
             pause(arg, true, stage).and_then(|view| shown(&view, Exit::Done, stage))
@@ -35,28 +34,12 @@ fn add(args: &ScheduleAddArgs, stage: &mut Stage<'_>) -> Result<ScheduleView, Tr
     let (name, cron) = match &args.when[..] {
         [name, cron] if args.name.is_none() => (Some(name.clone()), cron.clone()),
         [cron] => (args.name.clone(), cron.clone()),
-        _ => return Err(Trouble::Schedule(ScheduleTrouble::NamedTwice)),
+        [_, _] => return Err(Trouble::Schedule(ScheduleTrouble::NamedTwice)),
+        // A shell makes file names of stars.
+        _ => return Err(Trouble::Schedule(ScheduleTrouble::NotQuoted { words: args.when.len() })),
     };
     let config = stage.settings.config()?;
-    if args.policy.is_some() {
-        stage.settings.policy(&config, args.policy.as_deref())?;
-    }
-    let wanted = Wanted {
-        payload: args.payload.as_deref(),
-        kind: args.kind.as_deref(),
-        exec: &args.exec,
-        http: &args.http,
-        header: &args.header,
-        body: args.body.as_deref(),
-    };
-    let (kind, payload) = enqueue::work(&wanted, stage)?;
-    let job = NewJob {
-        queue: args.queue.clone().unwrap_or_default(),
-        priority: args.priority.unwrap_or(0),
-        policy: args.policy.clone(),
-        timeout: args.timeout,
-        ..NewJob::new(kind, payload)
-    };
+    let job = enqueue::work(&args.work, &config, stage)?;
     let new =
         NewSchedule { name, cron, zone: args.tz.clone(), missed: args.missed, job, replace: args.replace };
     // No store is made for what is refused.
@@ -66,7 +49,7 @@ fn add(args: &ScheduleAddArgs, stage: &mut Stage<'_>) -> Result<ScheduleView, Tr
     let target = format!("{} {}", new.name.as_deref().unwrap_or_default(), new.cron);
     // What is refused is no act.
     engine.check_schedule(&new)?;
-    record(&opened, &engine, "schedule.add", target, args.why.clone(), stage)?;
+    act::record(&opened, &engine, "schedule.add", target, args.why.as_deref(), stage)?;
     let schedule = opened.runtime.block_on(engine.add_schedule(new))?;
     opened.wait(opened.store.close())?;
     Ok(ScheduleView::new(ScheduleItem::new(&schedule, None), &schedule))
@@ -106,7 +89,7 @@ fn remove(arg: ScheduleArg, stage: &Stage<'_>) -> Result<ScheduleChangedView, Tr
     if opened.runtime.block_on(engine.schedule(&arg.name))?.is_none() {
         return Err(unknown(&arg.name));
     }
-    record(&opened, &engine, "schedule.remove", arg.name.clone(), arg.why, stage)?;
+    act::record(&opened, &engine, "schedule.remove", arg.name.as_str(), arg.why.as_deref(), stage)?;
     let changed = opened.runtime.block_on(engine.remove_schedule(&arg.name))?;
     opened.wait(opened.store.close())?;
     Ok(ScheduleChangedView::new(arg.name, ScheduleChange::Removed, changed))
@@ -118,12 +101,12 @@ fn pause(arg: ScheduleArg, paused: bool, stage: &Stage<'_>) -> Result<ScheduleCh
     if opened.runtime.block_on(engine.schedule(&arg.name))?.is_none() {
         return Err(unknown(&arg.name));
     }
-    let (act, change) = if paused {
+    let (name, change) = if paused {
         ("schedule.pause", ScheduleChange::Paused)
     } else {
         ("schedule.resume", ScheduleChange::Resumed)
     };
-    record(&opened, &engine, act, arg.name.clone(), arg.why, stage)?;
+    act::record(&opened, &engine, name, arg.name.as_str(), arg.why.as_deref(), stage)?;
     let changed = opened.runtime.block_on(engine.pause_schedule(&arg.name, paused))?;
     opened.wait(opened.store.close())?;
     Ok(ScheduleChangedView::new(arg.name, change, changed == Some(true)))
@@ -136,7 +119,7 @@ fn run_now(arg: ScheduleArg, stage: &Stage<'_>) -> Result<EnqueuedView, Trouble>
     if opened.runtime.block_on(engine.schedule(&arg.name))?.is_none() {
         return Err(unknown(&arg.name));
     }
-    record(&opened, &engine, "schedule.run", arg.name.clone(), arg.why, stage)?;
+    act::record(&opened, &engine, "schedule.run", arg.name.as_str(), arg.why.as_deref(), stage)?;
     let job = opened.runtime.block_on(engine.run_schedule(&arg.name))?;
     let id = job.ok_or_else(|| unknown(&arg.name))?;
     opened.wait(opened.store.close())?;
@@ -145,23 +128,4 @@ fn run_now(arg: ScheduleArg, stage: &Stage<'_>) -> Result<EnqueuedView, Trouble>
 
 fn unknown(name: &str) -> Trouble {
     Trouble::Schedule(ScheduleTrouble::Problem(ScheduleProblem::Unknown(name.to_owned())))
-}
-
-/// Writes down what is about to be done, and by whom.
-pub(super) fn record(
-    opened: &Opened,
-    engine: &Engine,
-    act: &str,
-    target: String,
-    why: Option<String>,
-    stage: &Stage<'_>,
-) -> Result<(), Trouble> {
-    let act = Act { who: user(stage), act: act.to_owned(), target, why };
-    Ok(opened.runtime.block_on(engine.record_act(act))?)
-}
-
-/// Who types.
-pub(super) fn user(stage: &Stage<'_>) -> String {
-    let named = ["USER", "LOGNAME"].into_iter().find_map(|name| stage.env.get(std::ffi::OsStr::new(name)));
-    format!("cli:{}", named.map_or_else(|| "unknown".into(), |user| user.to_string_lossy()))
 }

@@ -1,11 +1,10 @@
 //! `targets list`, `targets show TARGET`, `targets limit TARGET`, `targets reset TARGET`: what is protected, and how it stands.
 
-use redrive::engine::{Act, TargetLimits, TargetView};
+use redrive::engine::{TargetLimits, TargetView};
 use redrive_store::Timestamp;
 
-use super::act::person;
 use super::opened::Opened;
-use super::{opened, shown};
+use super::{act, opened, shown};
 use crate::args::{TargetLimitArgs, TargetsCommand};
 use crate::trouble::{DeskTrouble, Trouble};
 use crate::view::targets::{TargetChange, TargetChangedView, TargetDetailView, TargetsView};
@@ -59,12 +58,8 @@ fn limit(args: TargetLimitArgs, stage: &mut Stage<'_>) -> Result<TargetChangedVi
     let TargetLimitArgs { target, rate, burst, concurrency, why, .. } = args;
     let limits = TargetLimits { rate, burst, concurrency };
     let name = if target.starts_with("queue:") { "queue.limit" } else { "target.limit" };
-    let act =
-        Act { who: format!("cli:{}", person(stage)), act: name.to_owned(), target: target.clone(), why };
-    opened.runtime.block_on(async {
-        engine.record_act(act).await?;
-        engine.limit_target(&target, limits).await
-    })?;
+    act::record(&opened, &engine, name, target.as_str(), why.as_deref(), stage)?;
+    opened.runtime.block_on(engine.limit_target(&target, limits))?;
     opened.wait(opened.store.close())?;
     let change =
         if limits == TargetLimits::default() { TargetChange::Unlimited } else { TargetChange::Limited };
@@ -74,16 +69,8 @@ fn limit(args: TargetLimitArgs, stage: &mut Stage<'_>) -> Result<TargetChangedVi
 fn reset(target: String, why: Option<String>, stage: &mut Stage<'_>) -> Result<TargetChangedView, Trouble> {
     let opened = opened::to_read(stage)?;
     let engine = opened.engine(&stage.settings.config()?, stage)?;
-    let act = Act {
-        who: format!("cli:{}", person(stage)),
-        act: "target.reset".to_owned(),
-        target: target.clone(),
-        why,
-    };
-    let known = opened.runtime.block_on(async {
-        engine.record_act(act).await?;
-        engine.reset_target(&target).await
-    })?;
+    act::record(&opened, &engine, "target.reset", target.as_str(), why.as_deref(), stage)?;
+    let known = opened.runtime.block_on(engine.reset_target(&target))?;
     opened.wait(opened.store.close())?;
     if !known {
         let store = opened.store.location();

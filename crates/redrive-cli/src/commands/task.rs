@@ -19,6 +19,7 @@ use redrive_store::{Origin, Task, TaskId, TaskState, Timestamp};
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use super::act;
 use super::opened::{self, Opened};
 use super::shown as show;
 use crate::args::{TaskCommand, TaskRunArgs};
@@ -38,7 +39,7 @@ const LISTED: u32 = 50;
 pub(super) fn run(command: TaskCommand, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     match command {
         TaskCommand::Run(args) => start(&args, stage),
-        TaskCommand::Resume { which } => resume(&which, stage),
+        TaskCommand::Resume { which, why } => resume(&which, why.as_deref(), stage),
         TaskCommand::Status { which: Some(which), .. } => status(&which, stage),
         TaskCommand::Status { which: None, all } => list(all, stage),
         TaskCommand::Cancel { which, why } => cancel(&which, why.as_deref(), stage),
@@ -162,7 +163,7 @@ fn start(args: &TaskRunArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     watched(&opened, &engine, id, config.escalate, &mut files, stage)
 }
 
-fn resume(which: &OsStr, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+fn resume(which: &OsStr, why: Option<&str>, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let config = stage.settings.config()?;
     let opened = opened::to_read(stage)?;
     let (engine, mut files) = furnished(&opened, &config, stage)?;
@@ -176,6 +177,7 @@ fn resume(which: &OsStr, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     if let Some(place) = task.place.as_ref().filter(|place| is_another(place, plan, &config.review)) {
         stage.talk.warning(&text(lang, "task.plan-changed", &[("place", place), ("id", &task.id)]));
     }
+    act::record(&opened, &engine, "task.resume", task.id.to_string(), why, stage)?;
     opened.runtime.block_on(engine.resume_task(task.id))?;
     watched(&opened, &engine, task.id, config.escalate, &mut files, stage)
 }
@@ -268,6 +270,7 @@ fn cancel(which: &OsStr, why: Option<&str>, stage: &mut Stage<'_>) -> Result<Exi
     let opened = opened::to_read(stage)?;
     let engine = opened.engine(&config, stage)?;
     let task = find(&opened, which, stage)?;
+    act::record(&opened, &engine, "task.cancel", task.id.to_string(), why, stage)?;
     let lang = stage.settings.lang;
     let why = why.map_or_else(|| text(lang, "task.cancel-why", &[]), str::to_owned);
     if !opened.runtime.block_on(engine.cancel_task(task.id, &why))? {

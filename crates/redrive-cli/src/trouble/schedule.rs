@@ -13,6 +13,8 @@ use crate::text::{say, text};
 pub(crate) enum ScheduleTrouble {
     /// A name before the expression and another behind `--name`.
     NamedTwice,
+    /// More words than a name and an expression.
+    NotQuoted { words: usize },
     /// The engine does not take it.
     Problem(ScheduleProblem),
 }
@@ -20,7 +22,7 @@ pub(crate) enum ScheduleTrouble {
 impl ScheduleTrouble {
     pub(super) fn exit(&self) -> Exit {
         match self {
-            ScheduleTrouble::NamedTwice => Exit::Usage,
+            ScheduleTrouble::NamedTwice | ScheduleTrouble::NotQuoted { .. } => Exit::Usage,
             ScheduleTrouble::Problem(problem) => match problem {
                 ScheduleProblem::Unknown(_) => Exit::Nothing,
                 ScheduleProblem::Cron(_)
@@ -36,6 +38,7 @@ impl ScheduleTrouble {
         let key = |key: &str| format!("trouble.schedule.{key}");
         let problem = match self {
             ScheduleTrouble::NamedTwice => return say(lang, &key("named-twice")),
+            ScheduleTrouble::NotQuoted { words } => return text(lang, &key("not-quoted"), &[("n", words)]),
             ScheduleTrouble::Problem(problem) => problem,
         };
         match problem {
@@ -57,8 +60,12 @@ impl ScheduleTrouble {
         let key = |key: &str| format!("trouble.hint.schedule.{key}");
         match self {
             ScheduleTrouble::NamedTwice => Some(say(lang, &key("named-twice"))),
+            ScheduleTrouble::NotQuoted { .. } => Some(say(lang, &key("not-quoted"))),
             ScheduleTrouble::Problem(problem) => match problem {
-                ScheduleProblem::Cron(_) => Some(say(lang, &key("cron"))),
+                ScheduleProblem::Cron(bad) => Some(cron_hint(bad, lang)),
+                ScheduleProblem::Zone { alike, .. } if alike.len() == 1 => {
+                    Some(text(lang, "usage.did-you-mean", &[("name", &alike[0])]))
+                }
                 ScheduleProblem::Zone { alike, .. } if !alike.is_empty() => {
                     Some(text(lang, &key("zone-alike"), &[("names", &alike.join(", "))]))
                 }
@@ -101,6 +108,21 @@ fn cron(bad: &BadCron, lang: Lang) -> String {
     match bad.field {
         Some(field) => text(lang, &key("at-field"), &[("field", &field_name(field, lang)), ("why", &why)]),
         None => text(lang, &key("whole"), &[("why", &why)]),
+    }
+}
+
+/// What may stand where the expression is wrong; the whole of it where no field is to blame.
+fn cron_hint(bad: &BadCron, lang: Lang) -> String {
+    let key = |key: &str| format!("trouble.hint.schedule.{key}");
+    if let Some(meant) = bad.meant() {
+        return text(lang, "usage.did-you-mean", &[("name", &meant)]);
+    }
+    match (bad.field, &bad.why) {
+        (Some(field), why) if !matches!(why, CronProblem::Never) => {
+            let range = say(lang, &format!("trouble.hint.schedule.range.{}", field.name()));
+            text(lang, &key("field"), &[("range", &range)])
+        }
+        _ => say(lang, &key("cron")),
     }
 }
 

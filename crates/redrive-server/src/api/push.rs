@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use redrive::engine::{BadEndpoint, EngineError, MOST_ENDPOINTS, PushEndpoint, PushSecret};
+use redrive::engine::{BadEndpoint, EngineError, PushEndpoint, PushProblem, PushSecret, PushWish};
 use redrive::shown_webhook;
 use redrive_policy::round_to_millis;
 use redrive_store::Origin;
@@ -20,9 +20,6 @@ use crate::path::Path;
 use crate::problem::{Code, Problem};
 use crate::route::Route;
 use crate::shape;
-
-/// How many secrets are kept while they are exchanged: the new one, and the one before.
-const WHILE_EXCHANGED: usize = 2;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -148,23 +145,22 @@ async fn put(
     server.settings().guard.check(&body.url).map_err(|refused| {
         Problem::new(Code::Invalid, "push.refused").with("why", refused.to_string()).at("url")
     })?;
-    let given = body.secrets.clone().map(read).transpose()?;
-    let there = server.engine().push_endpoint(&name).await?;
-    if there.is_none() {
-        few_enough(&server).await?;
-    }
-    wanted(&name, &body, given.clone(), there)?;
-    act(&server, &caller, "push.add", format!("push {name}"), body.why.clone()).await?;
-    let mut made = None;
-    let changed = server
-        .engine()
-        .change_push_endpoint(&name, |there| {
-            let (endpoint, secret) = wanted(&name, &body, given.clone(), there)?;
-            made = secret;
-            Ok::<_, Problem>(Some(endpoint))
-        })
-        .await?;
-    let endpoint = changed.ok_or_else(|| unknown(&name))?;
+    let PushBody { queue, url, kinds, secrets, rotate, concurrency, batch, timeout_ms, enabled, why } = body;
+    let wish = PushWish {
+        queue: Some(queue),
+        url: Some(url),
+        kinds,
+        secrets: secrets.map(read).transpose()?,
+        rotate: rotate == Some(true),
+        concurrency,
+        batch,
+        timeout: timeout_ms.map(Duration::from_millis),
+        enabled: Some(enabled.unwrap_or(true)),
+        origin: Origin::Api,
+    };
+    server.engine().check_push_endpoint(&name, &wish).await.map_err(refused)?;
+    act(&server, &caller, "push.add", format!("push {name}"), why).await?;
+    let (endpoint, made) = server.engine().set_push_endpoint(&name, &wish).await.map_err(refused)?;
     Ok(Json(PushShown::of(endpoint, made.as_ref())))
 }
 
@@ -183,56 +179,23 @@ async fn remove(
     Ok(http::StatusCode::NO_CONTENT)
 }
 
-/// One more than are looked at would never be called.
-async fn few_enough(server: &Server) -> Result<(), Problem> {
-    let most = MOST_ENDPOINTS as usize;
-    if server.engine().push_endpoints().await?.len() < most {
-        return Ok(());
-    }
-    Err(Problem::new(Code::Conflict, "push.too_many").with("most", most))
-}
-
-/// The endpoint that a body asks for, and the secret that was made for it.
-fn wanted(
-    name: &str,
-    body: &PushBody,
-    given: Option<Vec<PushSecret>>,
-    there: Option<PushEndpoint>,
-) -> Result<(PushEndpoint, Option<PushSecret>), Problem> {
-    let mut made = None;
-    let known = there.as_ref().map(|there| there.secrets.clone()).unwrap_or_default();
-    let secrets = match given {
-        Some(given) => given,
-        None if known.is_empty() || body.rotate == Some(true) => {
-            let fresh = PushSecret::fresh()?;
-            made = Some(fresh.clone());
-            let before = known.into_iter().take(WHILE_EXCHANGED - 1);
-            std::iter::once(fresh).chain(before).collect()
-        }
-        None => known,
-    };
-    let usual = PushEndpoint::new(name, body.queue.clone(), body.url.clone())?;
-    let before = there.unwrap_or_else(|| usual.clone());
-    let endpoint = PushEndpoint {
-        kinds: body.kinds.clone().unwrap_or(before.kinds),
-        secrets,
-        concurrency: body.concurrency.unwrap_or(before.concurrency),
-        batch: body.batch.unwrap_or(before.batch),
-        timeout: body.timeout_ms.map_or(before.timeout, Duration::from_millis),
-        enabled: body.enabled.unwrap_or(true),
-        origin: Origin::Api,
-        ..usual
-    };
-    endpoint.check().map_err(|BadEndpoint { field, .. }| bad(field))?;
-    Ok((endpoint, made))
-}
-
 /// Secrets as they were given. Which of them is none is said, but not what it was.
 fn read(given: Vec<String>) -> Result<Vec<PushSecret>, Problem> {
     let one = |secret| {
         PushSecret::try_from(secret).map_err(|_| Problem::new(Code::Invalid, "push.secret").at("secrets"))
     };
     given.into_iter().map(one).collect()
+}
+
+/// Why it cannot be had.
+fn refused(error: EngineError) -> Problem {
+    match error {
+        EngineError::Push(PushProblem::Bad(BadEndpoint { field, .. })) => bad(field),
+        EngineError::Push(PushProblem::TooMany(most)) => {
+            Problem::new(Code::Conflict, "push.too_many").with("most", most)
+        }
+        other => other.into(),
+    }
 }
 
 fn bad(field: &'static str) -> Problem {

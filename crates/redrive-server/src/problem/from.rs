@@ -1,6 +1,8 @@
 //! Our own trouble as problems: every kind has its code, and what only the operator may know goes into the log.
 
-use redrive::engine::{AlertProblem, EngineError, ScheduleProblem};
+use std::fmt::Display;
+
+use redrive::engine::{AlertProblem, BadCron, CronProblem, EngineError, ScheduleProblem};
 use redrive_policy::{Lang, nearest};
 use redrive_store::filter::{FilterError, FilterProblem, ValueKind};
 use redrive_store::{Refusal, StoreError, Trouble};
@@ -110,13 +112,14 @@ impl From<ScheduleProblem> for Problem {
     fn from(problem: ScheduleProblem) -> Problem {
         match problem {
             ScheduleProblem::Cron(bad) => {
-                let field = bad.field.map_or("-", |field| field.name());
-                let what = Problem::new(Code::Invalid, "schedules.cron").with("at", bad.at.start + 1);
-                what.with("part", field).at("cron")
+                Problem::in_words(Code::Invalid, |lang| cron(&bad, lang)).at("cron")
+            }
+            ScheduleProblem::Zone { name, alike } if alike.is_empty() => {
+                Problem::new(Code::Invalid, "schedules.zone").with("name", name).at("tz")
             }
             ScheduleProblem::Zone { name, alike } => {
-                let what = Problem::new(Code::Invalid, "schedules.zone").with("name", name);
-                what.with("alike", if alike.is_empty() { "-".to_owned() } else { alike.join(", ") }).at("tz")
+                let what = Problem::new(Code::Invalid, "schedules.zone_alike").with("name", name);
+                what.with("alike", alike.join(", ")).at("tz")
             }
             ScheduleProblem::Name(_) => Problem::new(Code::Invalid, "schedules.name").at("name"),
             ScheduleProblem::Taken(name) => {
@@ -138,6 +141,36 @@ impl From<ScheduleProblem> for Problem {
                 Problem::of(Code::Internal)
             }
         }
+    }
+}
+
+/// Which field of a cron expression is wrong, where, why, and what may be meant.
+fn cron(bad: &BadCron, lang: Lang) -> String {
+    let say = |key: &str, values: &[(&str, &dyn Display)]| text(lang, &format!("schedules.{key}"), values);
+    let short = |given: &str| given.chars().filter(|c| !c.is_control()).take(40).collect::<String>();
+    let why = match &bad.why {
+        CronProblem::Empty => say("why.empty", &[]),
+        CronProblem::TooLong => say("why.too_long", &[]),
+        CronProblem::Fields(count) => say("why.fields", &[("n", count)]),
+        CronProblem::Word(word) => say("why.word", &[("word", &short(word))]),
+        CronProblem::NotANumber(given) => say("why.not_a_number", &[("given", &short(given))]),
+        CronProblem::OutOfRange { given, min, max } => {
+            say("why.out_of_range", &[("given", given), ("min", min), ("max", max)])
+        }
+        CronProblem::Backwards { from, to } => say("why.backwards", &[("from", from), ("to", to)]),
+        CronProblem::Step(given) => say("why.step", &[("given", &short(given))]),
+        CronProblem::Never => say("why.never", &[]),
+    };
+    let told = match bad.field {
+        Some(field) => {
+            let name = say(&format!("part.{}", field.name()), &[]);
+            say("cron_at", &[("at", &(bad.at.start + 1)), ("part", &name), ("why", &why)])
+        }
+        None => say("cron", &[("why", &why)]),
+    };
+    match bad.meant() {
+        Some(meant) => say("cron_meant", &[("told", &told), ("meant", &meant)]),
+        None => say("cron_example", &[("told", &told)]),
     }
 }
 

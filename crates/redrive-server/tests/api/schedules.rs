@@ -64,10 +64,28 @@ async fn a_bad_schedule_is_told_where_it_is_bad() {
     };
     let (status, bad) = add("0 25 * * *", "UTC", "k").await;
     assert_eq!((status, &bad["field"]), (400, &json!("cron")));
-    assert!(bad["detail"].as_str().unwrap().contains("character 3, field hour"), "{bad}");
+    let said = bad["detail"].as_str().unwrap();
+    assert!(
+        said.contains("character 3, hour: 25 is not between 0 and 23. The fields are minute, hour"),
+        "{bad}"
+    );
+    for (cron, said) in [
+        ("@dayly", "Perhaps @daily is meant."),
+        (
+            "0 6 * * Friday",
+            "character 9, day of the week: Friday is neither a number nor a name. Perhaps FRI",
+        ),
+        ("0 6", "it has 2 fields instead of five"),
+        ("0 6 31 2 *", "no day ever fits"),
+    ] {
+        let (_, bad) = add(cron, "UTC", "k").await;
+        assert!(bad["detail"].as_str().unwrap().contains(said), "{cron}: {bad}");
+    }
     let (status, bad) = add("0 6 * * *", "Tokyo", "k").await;
     assert_eq!((status, &bad["field"]), (400, &json!("tz")));
     assert!(bad["detail"].as_str().unwrap().contains("Asia/Tokyo"), "{bad}");
+    let (_, bad) = add("0 6 * * *", "Asia/Toyko", "k").await;
+    assert!(bad["detail"].as_str().unwrap().ends_with("Perhaps one of these is meant: Asia/Tokyo."), "{bad}");
     // The same rules as for jobs that come in over the API.
     assert_eq!(add("0 6 * * *", "UTC", "http").await.0, 400);
     let (_, all) = site.get("/v1/schedules").await;

@@ -88,6 +88,10 @@ pub enum EngineError {
     #[cfg(feature = "schedules")]
     #[error(transparent)]
     Schedule(#[from] super::ScheduleProblem),
+    /// A push endpoint that cannot be had.
+    #[cfg(feature = "push")]
+    #[error(transparent)]
+    Push(#[from] super::PushProblem),
     /// An event that nobody knows.
     #[error("there is no event {0}")]
     UnknownEvent(String),

@@ -1,13 +1,15 @@
 //! Push: a service that cannot ask for work is called for each job, with a signed POST, and its answer decides (Standard Webhooks).
 //!
 //! An endpoint is a notice on the board, so that every server on the store pushes to it, or stands in a server's own configuration.
-//! `run` keeps a worker for each, `send` is what such a worker does, `answer` reads what the service says, `sign` proves who we are.
+//! `wish` sets one up, `run` keeps a worker for each, `send` is what such a worker does, `answer` reads what the service says, `sign`
+//! proves who we are.
 //! Secrets go in and are used; nobody is ever shown them again.
 
 mod answer;
 mod run;
 mod send;
 mod sign;
+mod wish;
 
 use std::fmt;
 use std::time::Duration;
@@ -19,6 +21,7 @@ use serde_json::json;
 
 pub use run::PushClients;
 pub use sign::{BadSecret, PushSecret};
+pub use wish::{PushProblem, PushWish};
 
 use super::{Engine, EngineError};
 use crate::http_call::shown_webhook;
@@ -68,6 +71,13 @@ pub struct PushEndpoint {
 }
 
 impl PushEndpoint {
+    /// How many calls are under way at a time, unless it is said.
+    pub const CONCURRENCY: usize = 4;
+    /// How many jobs go into one call, unless it is said.
+    pub const BATCH: usize = 1;
+    /// How long a call may take, unless it is said.
+    pub const TIMEOUT: Duration = Duration::from_secs(15);
+
     /// An endpoint for this queue at this address, with a fresh secret.
     pub fn new(
         name: impl Into<String>,
@@ -80,9 +90,9 @@ impl PushEndpoint {
             kinds: Vec::new(),
             url: url.into(),
             secrets: vec![PushSecret::fresh()?],
-            concurrency: 4,
-            batch: 1,
-            timeout: Duration::from_secs(15),
+            concurrency: PushEndpoint::CONCURRENCY,
+            batch: PushEndpoint::BATCH,
+            timeout: PushEndpoint::TIMEOUT,
             enabled: true,
             disabled_why: None,
             origin: Origin::Local,

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use jiff::ToSpan;
 use jiff::civil::{Date, DateTime, Time};
+use redrive_policy::nearest;
 
 /// No expression is longer.
 const MOST_CHARS: usize = 200;
@@ -161,6 +162,21 @@ impl fmt::Display for BadCron {
 }
 
 impl std::error::Error for BadCron {}
+
+impl BadCron {
+    /// What was probably meant in its place: `@daily` for `@dayly`, `FRI` for `Friday`.
+    pub fn meant(&self) -> Option<&'static str> {
+        match &self.why {
+            CronProblem::Word(word) => nearest(word, NICKNAMES),
+            CronProblem::NotANumber(given) => {
+                let (names, given) = (self.field?.names(), given.to_ascii_uppercase());
+                let begun = names.iter().copied().find(|name| given.starts_with(name));
+                begun.or_else(|| nearest(&given, names.iter().copied()))
+            }
+            _ => None,
+        }
+    }
+}
 
 /// An expression that makes sense, and comes about now and then.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -346,6 +362,10 @@ fn words(text: &str) -> Vec<(usize, &str)> {
     }
 }
 
+/// Words that stand for an expression.
+const NICKNAMES: [&str; 7] =
+    ["@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually"];
+
 fn nickname(word: &str) -> Option<&'static str> {
     match word.to_ascii_lowercase().as_str() {
         "@yearly" | "@annually" => Some("0 0 1 1 *"),
@@ -460,6 +480,26 @@ mod tests {
         let cron = Cron::parse("30 0 6 * * *").unwrap();
         let next = cron.next_civil(sunday.parse().unwrap()).unwrap();
         assert_eq!(next.to_string(), "2026-11-16T06:00:30", "six fields begin with seconds");
+    }
+
+    /// Schedules: whoever slips is told what was probably meant, and nobody else is.
+    #[test]
+    fn what_was_probably_meant_is_told() {
+        for (expression, meant) in [
+            ("@dayly", Some("@daily")),
+            ("@never", None),
+            ("0 6 * * Friday", Some("FRI")),
+            ("0 6 * * TEU", Some("TUE")),
+            ("0 6 * Sept *", Some("SEP")),
+            ("0 6 * * noon", None),
+            ("0 six * * *", None),
+            ("0 25 * * *", None),
+        ] {
+            assert_eq!(Cron::parse(expression).expect_err(expression).meant(), meant, "{expression}");
+        }
+        for word in NICKNAMES {
+            assert!(Cron::parse(word).is_ok(), "{word}");
+        }
     }
 
     /// Schedules: a bad expression is told with its field and its place.

@@ -6,6 +6,7 @@
 
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp as Instant, ToSpan};
+use redrive_policy::nearest;
 use redrive_store::Timestamp;
 
 use super::cron::Cron;
@@ -13,22 +14,60 @@ use super::cron::Cron;
 /// How many changes of clocks are looked behind: two a year, within the expression's horizon.
 const MOST_CHANGES: usize = 64;
 
+/// No name of a zone is longer.
+const LONGEST: usize = 40;
+
 /// The zone of that name. Names are those of the IANA: `Asia/Tokyo`, `UTC`.
 pub(super) fn named(name: &str) -> Option<TimeZone> {
     // A zone without a name could not be found again, and one by offset knows no summer.
     TimeZone::get(name).ok().filter(|zone| zone.iana_name().is_some() && !zone.is_unknown())
 }
 
-/// Names that somebody may have meant: those that end so, or contain it.
+/// What people call the time of a place. Several mean several places: the one with the most people is offered.
+const SHORT: [(&str, &str); 18] = [
+    ("jst", "Asia/Tokyo"),
+    ("kst", "Asia/Seoul"),
+    ("ist", "Asia/Kolkata"),
+    ("hkt", "Asia/Hong_Kong"),
+    ("sgt", "Asia/Singapore"),
+    ("aest", "Australia/Sydney"),
+    ("aedt", "Australia/Sydney"),
+    ("bst", "Europe/London"),
+    ("cest", "Europe/Berlin"),
+    ("msk", "Europe/Moscow"),
+    ("est", "America/New_York"),
+    ("edt", "America/New_York"),
+    ("cst", "America/Chicago"),
+    ("cdt", "America/Chicago"),
+    ("mdt", "America/Denver"),
+    ("pst", "America/Los_Angeles"),
+    ("pdt", "America/Los_Angeles"),
+    ("z", "UTC"),
+];
+
+/// Names that somebody may have meant: what an abbreviation stands for, what contains it, and what a slip of the fingers away from it.
 pub(super) fn alike(name: &str) -> Vec<String> {
-    let wanted = name.to_ascii_lowercase().replace(' ', "_");
-    let wanted = wanted.rsplit('/').next().unwrap_or_default();
-    if wanted.len() < 3 {
+    let whole = name.trim().to_ascii_lowercase().replace(' ', "_");
+    if let Some((_, place)) = SHORT.iter().find(|(short, _)| *short == whole) {
+        return vec![(*place).to_owned()];
+    }
+    let wanted = whole.rsplit('/').next().unwrap_or_default();
+    if wanted.len() < 3 || whole.len() > LONGEST {
         return Vec::new();
     }
-    let all = jiff::tz::db().available().map(|name| name.as_str().to_owned());
-    let mut alike: Vec<String> = all.filter(|name| name.to_ascii_lowercase().contains(wanted)).collect();
+    let all: Vec<String> = jiff::tz::db().available().map(|name| name.as_str().to_owned()).collect();
+    let mut alike: Vec<String> =
+        all.iter().filter(|name| name.to_ascii_lowercase().contains(wanted)).cloned().collect();
     alike.sort_by_key(String::len);
+    if alike.is_empty() {
+        let city = |name: &str| name.rsplit('/').next().unwrap_or_default().to_owned();
+        let cities: Vec<String> = all.iter().map(|name| city(name)).collect();
+        let near = nearest(&whole, all.iter().map(String::as_str));
+        alike.extend(near.map(str::to_owned));
+        if let (true, Some(near)) = (alike.is_empty(), nearest(wanted, cities.iter().map(String::as_str))) {
+            alike.extend(all.iter().filter(|name| city(name) == near).cloned());
+        }
+    }
     alike.truncate(3);
     alike
 }
@@ -164,6 +203,16 @@ mod tests {
         assert!(named("Tokyo").is_none() && named("").is_none());
         assert_eq!(alike("tokyo"), ["Asia/Tokyo"]);
         assert_eq!(alike("New York").first().map(String::as_str), Some("America/New_York"));
+        for (slip, meant) in [
+            ("Asia/Toyko", "Asia/Tokyo"),
+            ("Asia/Tokio", "Asia/Tokyo"),
+            ("Tokio", "Asia/Tokyo"),
+            ("Europe/Berln", "Europe/Berlin"),
+            ("JST", "Asia/Tokyo"),
+            ("PST", "America/Los_Angeles"),
+        ] {
+            assert_eq!(alike(slip).first().map(String::as_str), Some(meant), "{slip}");
+        }
     }
 
     proptest! {
