@@ -195,9 +195,12 @@ fn has_a_place(settings: &Protection, state: &mut TargetState, now_ms: i64) -> R
     let since = state.full_since.unwrap_or(now_ms).min(now_ms);
     state.full_since = Some(since);
     let usual_ms = i64::from(state.usual_ms.clamp(20, 10_000));
-    let patience_ms = (now_ms.saturating_sub(since) / PATIENCE).max(usual_ms);
+    let full_us = micros(now_ms.saturating_sub(since));
     let limit_or_one = i64::from(limit.max(1));
-    let each_us = (micros(patience_ms) / limit_or_one).min(micros(MOST_PATIENCE_MS));
+    let all = i64::from(state.line.waiting(now_ms)).saturating_add(1);
+    // All who wait ask once in about that time: when places come free after all, nobody waits for much longer than there was none.
+    let seldom_us = (full_us / PATIENCE / limit_or_one).min(full_us / all);
+    let each_us = seldom_us.max(micros(usual_ms) / limit_or_one).min(micros(MOST_PATIENCE_MS));
     let place = state.line.join(now_ms, micros(now_ms).saturating_add(each_us), each_us);
     Err((place, ParkedWhy::Concurrency { limit }))
 }
@@ -208,9 +211,9 @@ fn takes_a_place(settings: &Protection, state: &mut TargetState, (name, until): 
     }
     state.full_since = None;
     if let Some(held) = state.holders.get_mut(name) {
-        *held = Holder { calls: held.calls.saturating_add(1), until: until.max(held.until) };
+        *held = Holder { calls: held.calls.saturating_add(1), until: until.max(held.until), ..*held };
     } else if state.holders.len() < MOST_HOLDERS {
-        state.holders.insert(name.to_owned(), Holder { calls: 1, until });
+        state.holders.insert(name.to_owned(), Holder { calls: 1, until, look: false });
     }
 }
 

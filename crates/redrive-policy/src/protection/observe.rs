@@ -184,9 +184,13 @@ pub fn hold(settings: &Protection, state: &mut TargetState, now_ms: i64, holder:
 }
 
 /// A call of `holder` was ended by somebody else, so its place is free: the holder may not live to say so. One that counts for longer
-/// than `until` has spoken of itself since then, lives, and knows better.
+/// than `until` has spoken of itself since then and lives; whether it knew of the end it must look itself.
 pub fn free(state: &mut TargetState, holder: &str, until: i64) {
-    let Some(held) = state.holders.get_mut(holder).filter(|held| held.until <= until) else { return };
+    let Some(held) = state.holders.get_mut(holder) else { return };
+    held.look = true;
+    if held.until > until {
+        return;
+    }
     held.calls = held.calls.saturating_sub(1);
     if held.calls == 0 {
         state.holders.remove(holder);

@@ -91,6 +91,9 @@ pub struct Holder {
     pub calls: u32,
     /// When they no longer count: the process has fallen silent.
     pub until: i64,
+    /// Somebody else has ended one of them: the process should look which of them last.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub look: bool,
 }
 
 /// Those who were parked, each behind the other.

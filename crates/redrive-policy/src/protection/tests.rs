@@ -137,7 +137,7 @@ fn a_silent_holder_frees_its_share() {
     assert!(!ask_one(&settings, &mut state, T0 + 29_999, Ask::default()).goes());
     assert!(ask_one(&settings, &mut state, T0 + 30_000, Ask::default()).goes());
     assert_eq!(state.standing(&settings, T0 + 30_000).running, 1);
-    hold(&settings, &mut state, T0 + 30_001, "me", Holder { calls: 0, until: 0 });
+    hold(&settings, &mut state, T0 + 30_001, "me", Holder { calls: 0, until: 0, look: false });
     assert_eq!(state.standing(&settings, T0 + 30_001).running, 0);
 }
 
@@ -187,10 +187,10 @@ fn who_waits_for_a_place_asks_seldom() {
             parked += 1;
         }
         assert!(
-            parked < 200 + 100 * limit + 3 * waiting,
+            parked < 200 + 100 * limit + 14 * waiting,
             "{limit} places, {waiting} wait: parked {parked} times"
         );
-        hold(&settings, &mut state, end, "me", Holder { calls: 0, until: end });
+        hold(&settings, &mut state, end, "me", Holder { calls: 0, until: end, look: false });
         let filled =
             untils.iter().take(limit as usize).filter(|until| ask(&mut state, **until).goes()).count();
         assert_eq!(filled, untils.len().min(limit as usize));
@@ -296,7 +296,7 @@ fn the_state_is_kept_as_json() {
 fn a_reset_forgets_what_was_held_against_it() {
     let settings = Protection { concurrency: Some(1), ..breaker_only() };
     let mut state = fallen(&settings);
-    hold(&settings, &mut state, T0, "me", Holder { calls: 1, until: T0 + 30_000 });
+    hold(&settings, &mut state, T0, "me", Holder { calls: 1, until: T0 + 30_000, look: false });
     reset(&mut state);
     assert_eq!((state.phase.name(), state.opened_total), ("closed", 1));
     assert!(!ask_one(&settings, &mut state, T0, Ask::default()).goes());
@@ -365,7 +365,7 @@ proptest! {
             let name = who.to_string();
             if ends {
                 runs[who] = runs[who].saturating_sub(asks);
-                hold(&settings, &mut state, now, &name, Holder { calls: runs[who], until: now + 30_000 });
+                hold(&settings, &mut state, now, &name, Holder { calls: runs[who], until: now + 30_000, look: false });
             } else {
                 let asks = vec![Ask::default(); asks as usize];
                 let answers =
@@ -400,7 +400,7 @@ proptest! {
                     }
                 }
             }
-            hold(&settings, &mut state, now, "me", Holder { calls: 0, until: now });
+            hold(&settings, &mut state, now, "me", Holder { calls: 0, until: now, look: false });
             observe(&settings, &mut state, now, &results, &mut rng);
         }
         let mut waits = now;
@@ -409,7 +409,7 @@ proptest! {
             match admit(&settings, &mut state, waits, ("me", waits), &[Ask { again: true, waited: true }], &mut rng).remove(0) {
                 Admission::Go => {
                     observe(&settings, &mut state, waits, &[well(waits)], &mut rng);
-                    hold(&settings, &mut state, waits, "me", Holder { calls: 0, until: waits });
+                    hold(&settings, &mut state, waits, "me", Holder { calls: 0, until: waits, look: false });
                     went += 1;
                     waits += 100;
                 }
@@ -418,4 +418,46 @@ proptest! {
         }
         prop_assert!(went > 50, "{went} of 200 went: {state:?}");
     }
+}
+
+/// R-P15: where no place has come free for half a minute, everybody has a turn within another one, however many wait.
+#[test]
+fn nobody_waits_much_longer_than_there_was_no_place() {
+    let settings = Protection { concurrency: Some(4), ..Protection::default() };
+    let mut state = TargetState::default();
+    let mut rng = Rng::seeded(7);
+    let gone = ("gone", T0 + 30_000);
+    assert_eq!(
+        admit(&settings, &mut state, T0, gone, &[Ask::default(); 4], &mut rng)
+            .iter()
+            .filter(|answer| answer.goes())
+            .count(),
+        4
+    );
+    let mut waits: Vec<i64> = vec![T0 + 1; 200];
+    let (mut now, mut asks) = (T0, 0);
+    while let Some(next) = waits.iter().copied().min().filter(|next| *next < T0 + 30_000) {
+        now = now.max(next);
+        let one = waits.iter().position(|at| *at == next).unwrap();
+        let ask = [Ask { again: false, waited: next > T0 + 1 }];
+        let answer = admit(&settings, &mut state, now, ("me", now + 30_000), &ask, &mut rng).pop();
+        let Some(Admission::Park { until, .. }) = answer else { panic!("there is no place: {answer:?}") };
+        (waits[one], asks) = (until, asks + 1);
+    }
+    let last = waits.iter().copied().max().unwrap();
+    assert!(last <= T0 + 65_000, "the last one waits for {} s", (last - T0) / 1_000);
+    assert!(asks < 2_000, "{asks} asked in vain");
+}
+
+/// R-P15: who has spoken of itself since a call of it was ended by somebody else lives, and is asked to look; nothing is taken from it.
+#[test]
+fn who_lives_looks_itself() {
+    let settings = Protection { concurrency: Some(4), ..Protection::default() };
+    let mut state = TargetState::default();
+    hold(&settings, &mut state, T0, "me", Holder { calls: 2, until: T0 + 30_000, look: false });
+    free(&mut state, "me", T0 + 29_999);
+    assert_eq!(state.holders["me"], Holder { calls: 2, until: T0 + 30_000, look: true });
+    hold(&settings, &mut state, T0 + 1, "me", Holder { calls: 1, until: T0 + 30_001, look: false });
+    free(&mut state, "me", T0 + 30_001);
+    assert!(state.holders.is_empty(), "it has fallen silent, or has not heard");
 }

@@ -107,6 +107,26 @@ fn what_another_engine_settled_frees_its_place_and_is_heard() {
     });
 }
 
+/// R-P15: who lives and is told that others have ended its calls counts them no longer, at once: workers behind a balancer, who settle
+/// where they did not lease, wait for nobody.
+#[test]
+fn what_ended_elsewhere_holds_up_nobody() {
+    run(async {
+        let world = World::new();
+        let settings = "[targets.\"key:a.example\"]\nconcurrency = 2\n";
+        let (one, two) = (world.engine(settings, 1), world.engine(settings, 2));
+        let (first, second) = (Elsewhere::new(&one).await, Elsewhere::new(&two).await);
+        for round in 0..4 {
+            let jobs = (0..2).map(|_| call("a.example")).collect();
+            world.store.enqueue(one.now(), jobs).await.unwrap();
+            let had = first.take(2).await;
+            assert_eq!(had.len(), 2, "round {round}");
+            second.end(had, true).await;
+        }
+        assert_eq!(two.target("key:a.example").await.unwrap().unwrap().parked_total, 0);
+    });
+}
+
 /// R-P15: a worker whose server was killed ends its work through another one, and its place is free at once: nobody waits for the
 /// dead to fall silent.
 #[test]

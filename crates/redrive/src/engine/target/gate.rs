@@ -9,7 +9,8 @@ use redrive_policy::protection::{
     Admission, Ask, CallResult, Health, ParkedWhy, Phase, Protection, TargetState, admit,
 };
 use redrive_store::{
-    Ending, Job, JobState, LeaseToken, LeasedJob, Parked, Settled, Settlement, Timestamp, WorkerId,
+    Ending, Job, JobState, LeaseToken, LeasedJob, Parked, Settled, Settlement, StoreError, Timestamp,
+    WorkerId,
 };
 
 use super::name::MadeBy;
@@ -109,8 +110,10 @@ impl Engine {
             return Ok(leased.iter().map(|_| None).collect());
         }
         let holder = self.targets_known().holder.clone();
+        // Until those who go are counted here nobody else of this process may tell how many there are.
+        let turn = self.targets_known().turn.lock().await;
         let (mut words, sure) =
-            self.swap_targets(&names, |swap, rng| decide_all(swap, &comers, &holder, rng)).await?;
+            self.swap_in_turn(&turn, &names, |swap, rng| decide_all(swap, &comers, &holder, rng)).await?;
         if !sure {
             self.fail_safe(&rules, &comers, &mut words);
         }
@@ -315,16 +318,35 @@ impl Engine {
     /// Forgets calls whose lease was ended elsewhere: another server has settled it, or it lapsed.
     pub(super) async fn drop_lost_calls(&self) -> Result<(), EngineError> {
         let now = self.now();
-        let mut over: Vec<(Timestamp, LeaseToken, i64)> = {
+        let over = self.admitted_that(|one| one.until <= now);
+        Ok(self.look_whether_they_last(over).await?)
+    }
+
+    /// The same for calls to this target that another process may have ended: it has said so.
+    pub(super) async fn drop_calls_ended_elsewhere(&self, target: &Arc<str>) -> Result<(), StoreError> {
+        let over = self.admitted_that(|one| one.elsewhere && one.targets.contains(target));
+        self.look_whether_they_last(over).await
+    }
+
+    /// Some of what was let through here. Whoever has waited longest for a look comes first: in the end everybody has a turn.
+    fn admitted_that(&self, is: impl Fn(&Admitted) -> bool) -> Vec<(Timestamp, LeaseToken, i64)> {
+        let mut some: Vec<(Timestamp, LeaseToken, i64)> = {
             let admitted = self.targets_known().admitted();
-            let due = admitted.iter().filter(|(_, one)| one.until <= now);
-            due.map(|(token, one)| (one.until, *token, one.began)).collect()
+            let some = admitted.iter().filter(|(_, one)| is(one));
+            some.map(|(token, one)| (one.until, *token, one.began)).collect()
         };
-        // Whoever has waited longest first: in the end everybody has a turn.
-        over.sort_unstable_by_key(|(until, ..)| *until);
-        over.truncate(LOOK_AT);
-        for (_, token, began) in over {
+        some.sort_unstable_by_key(|(until, ..)| *until);
+        some.truncate(LOOK_AT);
+        some
+    }
+
+    async fn look_whether_they_last(
+        &self,
+        some: Vec<(Timestamp, LeaseToken, i64)>,
+    ) -> Result<(), StoreError> {
+        for (_, token, began) in some {
             let record = self.store().job(token.job).await?;
+            let now = self.now();
             let lasts = record.and_then(|record| match record.state {
                 // One that began later is another lease of the same job.
                 JobState::Leased { begun_at: Some(begun), .. } if begun.millis() > began => None,

@@ -111,7 +111,7 @@ impl Local {
                 state,
                 at,
                 holder,
-                Holder { calls: self.running, until: now.after(HOLD_FOR).millis() },
+                Holder { calls: self.running, until: now.after(HOLD_FOR).millis(), look: false },
             );
         }
     }

@@ -46,10 +46,19 @@ impl Engine {
     pub(super) async fn swap_targets<T>(
         &self,
         names: &[Arc<str>],
+        change: impl FnMut(&mut Swap, &mut Rng) -> T,
+    ) -> Result<(T, bool), StoreError> {
+        let turn = self.targets_known().turn.lock().await;
+        self.swap_in_turn(&turn, names, change).await
+    }
+
+    /// The same for who has the turn, and keeps it until what follows from the answer is known here.
+    pub(super) async fn swap_in_turn<T>(
+        &self,
+        _turn: &tokio::sync::MutexGuard<'_, ()>,
+        names: &[Arc<str>],
         mut change: impl FnMut(&mut Swap, &mut Rng) -> T,
     ) -> Result<(T, bool), StoreError> {
-        let targets = self.targets_known();
-        let _turn = targets.turn.lock().await;
         let mut attempt = 1;
         loop {
             let last = attempt == TRIES;
@@ -91,10 +100,20 @@ impl Engine {
         for name in names {
             let known = targets.local().get(name).cloned().unwrap_or_default();
             let steady = self.clock().steady();
-            let (version, before) = if may_remember && known.is_fresh(steady) {
+            // Places of others are freed where they stand: what is remembered may not know them yet.
+            let by_heart = may_remember && known.untold.ended_of_others.is_empty();
+            let (version, before) = if by_heart && known.is_fresh(steady) {
                 (known.version, known.state.clone())
             } else {
                 self.read_target(name).await?
+            };
+            // Somebody else has ended calls that went from here: they are not to be counted once more.
+            let told = before.holders.get(&targets.holder).is_none_or(|held| held.look);
+            let known = if told && known.running > 0 && rules.of(name).concurrency.is_some() {
+                self.drop_calls_ended_elsewhere(name).await?;
+                targets.local().get(name).cloned().unwrap_or_default()
+            } else {
+                known
             };
             let mut after = before.clone();
             let now = self.now();
