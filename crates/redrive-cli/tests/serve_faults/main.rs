@@ -10,6 +10,7 @@ mod serve_home;
 mod breaker;
 mod pair;
 mod protected;
+mod pushed;
 mod workers;
 
 use std::time::{Duration, Instant};
