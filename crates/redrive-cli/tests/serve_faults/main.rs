@@ -8,6 +8,8 @@ mod counting_server;
 mod serve_home;
 
 mod breaker;
+mod drained;
+mod line;
 mod pair;
 mod protected;
 mod pushed;
