@@ -102,6 +102,20 @@ fn prose(spans: &[Span], columns: usize, colour: bool) -> String {
     if width(&whole) <= columns {
         return spans.iter().map(|span| tinted(&escape(&span.text), span.tone, colour)).collect();
     }
+    // What ends in two blanks is a label: what follows stands beside it, in as many lines as it takes.
+    if let [label, text] = spans
+        && label.text.ends_with("  ")
+        && width(&label.text) * 3 <= columns
+    {
+        let beside = width(&label.text);
+        let mut lines = wrap(&escape(&text.text), columns - beside).into_iter();
+        let first = lines.next().map(|line| tinted(&line, text.tone, colour)).unwrap_or_default();
+        let mut out = format!("{}{first}", tinted(&label.text, label.tone, colour));
+        for line in lines {
+            out.extend(["\n", &" ".repeat(beside), &tinted(&line, text.tone, colour)]);
+        }
+        return out;
+    }
     let tone = spans.first().map_or(Tone::Plain, |span| span.tone);
     // What is indented stays so in every line.
     let text = whole.trim_start();
@@ -317,6 +331,17 @@ pub(super) fn share(value: Duration, scale: Duration, cells: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// R-C2: what stands beside a label stays beside it, and only the label has its colour.
+    #[test]
+    fn what_stands_beside_a_label_stays_there() {
+        let spans = [Span::new("ok     ", Tone::Good), Span::plain("the first line and then the second")];
+        assert_eq!(prose(&spans, 25, false), "ok     the first line and\n       then the second");
+        let coloured = prose(&spans, 25, true);
+        assert!(coloured.ends_with("the first line and\n       then the second"), "{coloured:?}");
+        let fix = [Span::plain("       "), Span::new("→ a command of its own", Tone::Strong)];
+        assert_eq!(prose(&fix, 25, false), "       → a command of its\n       own");
+    }
 
     /// R-C2: colour never changes the layout, and Japanese columns stand in line.
     #[test]

@@ -22,6 +22,14 @@ const SLOW: Duration = Duration::from_millis(100);
 
 pub(super) fn look(place: &StorePlace, found: &mut Findings) {
     let StorePlace::File(path) = place else { return };
+    if !path.exists() {
+        // Nothing is there that could be lost: whether it can be made is all that matters.
+        if let Some(folder) = path.ancestors().skip(1).find(|folder| folder.is_dir()) {
+            writable(path, folder, found);
+            room(folder, found);
+        }
+        return;
+    }
     let Some(folder) = path.parent().filter(|folder| folder.is_dir()) else { return };
     writable(path, folder, found);
     filesystem(folder, found);

@@ -136,12 +136,17 @@ async fn sample(opened: &Opened, found: &mut Findings) -> Result<(), StoreError>
 }
 
 fn who_works(status: &StoreStatus, workers: &[WorkerPresence], found: &mut Findings) {
-    let due: u64 = status.lanes.iter().map(|lane| lane.ready.saturating_sub(lane.scheduled)).sum();
-    let values: Values<'_> = &[("n", &workers.len()), ("due", &due)];
-    match (workers.is_empty(), due) {
-        (false, _) => found.ok("workers", "workers.some", values),
-        (true, 0) => found.ok("workers", "workers.none", values),
-        (true, _) => found.problem("workers", "workers.nobody", values, "redrive serve"),
+    // What is paused waits because somebody wants it to.
+    let open = status.lanes.iter().filter(|lane| lane.paused_at.is_none());
+    let due: u64 = open.map(|lane| lane.ready.saturating_sub(lane.scheduled)).sum();
+    let left: u64 = status.lanes.iter().map(|lane| lane.leased).sum();
+    let values: Values<'_> = &[("n", &workers.len()), ("due", &due), ("left", &left)];
+    match (workers.is_empty(), due, left) {
+        // What a worker left behind another takes up when its lease is over.
+        (false, ..) => found.ok("workers", "workers.some", values),
+        (true, 0, 0) => found.ok("workers", "workers.none", values),
+        (true, 0, _) => found.warn("workers", "workers.left", values, "redrive serve"),
+        (true, ..) => found.problem("workers", "workers.nobody", values, "redrive serve"),
     }
     for lane in &status.lanes {
         let waits = lane.ready.saturating_sub(lane.scheduled);
