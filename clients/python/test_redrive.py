@@ -198,7 +198,7 @@ class Clients(unittest.TestCase):
         self.assertEqual(set(letters), set(handlers) - {"good"})
         told = {kind: json.dumps(letter, ensure_ascii=False) for kind, letter in letters.items()}
         self.assertIn("SystemExit", told["exit"])
-        self.assertEqual((letters["date"]["cause"], letters["far"]["error_message"]), ("service_unavailable", "never"))
+        self.assertEqual((letters["date"]["cause"], letters["far"]["error_message"]), ("api_error", "never"))
         self.assertIn("it cannot be told", told["mute"])
         self.assertIn("half a sign: ?", told["half"])
         self.assertIn("cannot be written as JSON", told["object"])
