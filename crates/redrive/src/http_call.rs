@@ -181,6 +181,11 @@ pub(crate) async fn heard(mut answer: Response, until: Instant) -> Answer {
 }
 
 impl Answer {
+    /// Whether it broke off, so that nobody knows what it was about to say. One that is longer than we listen to did not.
+    pub(crate) fn broke_off(&self) -> bool {
+        !self.is_whole && self.body.len() < BODY_BOUND
+    }
+
     pub(crate) fn outcome(&self, asked: &Url) -> Outcome {
         if self.status.is_success() {
             return Outcome::Succeeded;

@@ -161,6 +161,39 @@ async fn the_answer_decides() {
     }
 }
 
+/// R-D3: a yes that breaks off where a verdict could have stood is no yes; one that is only long, or no JSON, is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_breaks_off_is_no_yes() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let long = format!("{{\"rows\":\"{}", "x".repeat(100_000));
+    let answers = ["{\"verd", "", "{\"verdict\":\"ok\"}", "<html>so far", &long].map(str::to_owned);
+    let service = tokio::spawn(async move {
+        for said in answers {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = vec![0; 8_192];
+            let _ = stream.read(&mut head).await.unwrap();
+            let length = if said.ends_with('}') { said.len() } else { 200_000 };
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+            stream.write_all(format!("{head}{said}").as_bytes()).await.unwrap();
+        }
+    });
+    let site = Site::new(Kind::Sqlite).await;
+    push(&site, vec![endpoint(&url)]);
+    for attempts in [3, 1, 1] {
+        let id = site.job(1).enqueue().await.unwrap().id;
+        until("it is done", || async { site.stands(&id.to_string()).await.1 == "Ended" }).await;
+        let filter = EventFilter { job: Some(id), ..EventFilter::default() };
+        let events = site.engine.store().events(filter, 100).await.unwrap();
+        let broke = events.iter().filter(|event| {
+            event.error_info.as_ref().is_some_and(|error| error.error_message.contains("the answer broke off"))
+        });
+        assert_eq!(broke.count() + 1, attempts, "{events:?}");
+    }
+    service.await.unwrap();
+}
+
 /// R-D3: of a batch, what is listed has failed and the rest is done; an answer that cannot be read means that all has failed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_batch_only_what_is_listed_has_failed() {

@@ -99,8 +99,14 @@ impl Pusher {
         })
     }
 
-    /// What an answer without a verdict means.
+    /// What an answer without a verdict means. A yes that broke off where a verdict could have stood is none.
     fn outcome(&self, answer: &Answer) -> Outcome {
+        let begun = answer.body.trim_start();
+        if answer.status.is_success() && answer.broke_off() && (begun.is_empty() || begun.starts_with('{')) {
+            let words = "the answer broke off, and what it was about to say is not known";
+            let report = Report::said(Cause::Network, Again::Yes, words).with_status(answer.status.as_u16());
+            return Outcome::failed(Evidence::from_report("BrokenAnswer", &report));
+        }
         match answer.outcome(&self.url) {
             Outcome::Failed(evidence) => Outcome::failed(evidence.redacted_knowing(&self.known)),
             other => other,
@@ -243,7 +249,11 @@ fn item(running: &Running) -> serde_json::Value {
 fn failing(verdict: Verdict, status: StatusCode) -> Evidence {
     let (words, again, retry_after) = match verdict {
         Verdict::Retry { reason, after } => (reason, Again::Yes, after),
-        other => (format!("an answer with a verdict that nobody knows: {other:?}"), Again::Unsaid, None),
+        Verdict::Unknown(verdict) => {
+            let words = format!("the verdict {verdict} is not known; there are ok, retry, dead and snooze");
+            (words, Again::Unsaid, None)
+        }
+        Verdict::Ok | Verdict::Dead { .. } | Verdict::Snooze(_) => (String::new(), Again::Unsaid, None),
     };
     let report = Report::said(Cause::ApiError, again, words).with_status(status.as_u16());
     Evidence { retry_after, ..Evidence::from_report("PushVerdict", &report) }
