@@ -27,7 +27,7 @@ pub use key::{BadKey, IDEMPOTENCY_KEY, Key};
 pub use layer::{AnswerBody, Answering, BadRoute, IdempotencyLayer, Idempotent};
 pub use problem::{Doubt, Problem, Refusal, language};
 pub use replay::{IDEMPOTENCY_REPLAYED, kept};
-pub use word::REDRIVE_IDEMPOTENCY;
+pub use word::{KeptInstead, REDRIVE_IDEMPOTENCY};
 
 /// The rules by which requests are guarded.
 pub use redrive_policy::idempotency as rules;

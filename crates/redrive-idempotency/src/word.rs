@@ -1,11 +1,17 @@
 //! What an answer says about its key beyond its status: the service's own word, and whether it has an end.
 
+use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, StatusCode};
 use redrive_policy::idempotency::Keep;
 
 /// By which a service says itself what becomes of the key: `store`, `release` or `unknown`. Taken off before the client sees it.
 pub const REDRIVE_IDEMPOTENCY: HeaderName = HeaderName::from_static("redrive-idempotency");
+
+/// What is kept in the place of an answer's body, put into the extensions of the answer. For what is shown once, such as a secret:
+/// who sends the same again is told what was done, and not that.
+#[derive(Debug, Clone)]
+pub struct KeptInstead(pub Bytes);
 
 /// Takes the word of a service off its answer.
 pub(crate) fn taken(headers: &mut HeaderMap) -> Option<Keep> {

@@ -18,6 +18,7 @@ mod language;
 mod listen;
 mod meter;
 mod object;
+mod once;
 mod openapi;
 mod own;
 mod path;

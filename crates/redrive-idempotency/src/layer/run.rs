@@ -22,7 +22,7 @@ use crate::extract::{Idem, Standing, Word};
 use crate::guard::{Asked, Entered, Guard, Held};
 use crate::problem::Problem;
 use crate::replay::{dated, kept};
-use crate::word;
+use crate::word::{self, KeptInstead};
 
 type Answered<RB, E> = Result<Response<AnswerBody<RB>>, E>;
 
@@ -174,7 +174,8 @@ async fn stored<RB: Body>(
             return Err(lang);
         }
     };
-    let response = kept(held.rules(), answer.status(), answer.headers(), body);
+    let instead = answer.extensions_mut().remove::<KeptInstead>().map(|KeptInstead(body)| body.to_vec());
+    let response = kept(held.rules(), answer.status(), answer.headers(), instead.or(body));
     drop(held.complete(response).await);
     Ok(answer)
 }

@@ -16,6 +16,7 @@ use crate::Server;
 use crate::act::{Why, act};
 use crate::body::{Body, MayBody};
 use crate::caller::{Caller, Scope};
+use crate::once::Once;
 use crate::path::Path;
 use crate::problem::{Code, Problem};
 use crate::route::Route;
@@ -29,9 +30,10 @@ pub(super) fn routes() -> Vec<Route> {
             .answers::<PushShown>(200, "The endpoint, without its secrets."),
         Route::put("/v1/push/{name}", Scope::Admin, "put_push", "Sets up or changes a push endpoint.", put)
             .takes::<PushBody>()
-            // Doing it again is doing it once, and an answer with a secret in it is not kept.
-            .unguarded()
-            .answers::<PushShown>(200, "The endpoint as it is now; with its secret, if that is new."),
+            .answers::<PushShown>(
+                200,
+                "The endpoint as it is now; with its secret, if that is new and the key is not sent again.",
+            ),
         Route::delete("/v1/push/{name}", Scope::Admin, "remove_push", "Removes a push endpoint.", remove)
             .may_take::<Why>()
             .empty(204, "It is gone; calls that are under way are finished."),
@@ -138,7 +140,7 @@ async fn put(
     caller: Caller,
     Path(name): Path<String>,
     Body(body): Body<PushBody>,
-) -> Result<Json<PushShown>, Problem> {
+) -> Result<Once<PushShown>, Problem> {
     caller.must_reach_all()?;
     not_alerts(&body.queue, "queue")?;
     // What cannot be is told before anything is written down.
@@ -161,7 +163,8 @@ async fn put(
     server.engine().check_push_endpoint(&name, &wish).await.map_err(refused)?;
     act(&server, &caller, "push.add", format!("push {name}"), why).await?;
     let (endpoint, made) = server.engine().set_push_endpoint(&name, &wish).await.map_err(refused)?;
-    Ok(Json(PushShown::of(endpoint, made.as_ref())))
+    let kept = PushShown::of(endpoint.clone(), None);
+    Ok(Once { shown: PushShown::of(endpoint, made.as_ref()), kept })
 }
 
 async fn remove(

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::act::Why;
 use crate::body::{Body, MayBody};
 use crate::caller::{Caller, Scope};
+use crate::once::Once;
 use crate::path::Path;
 use crate::problem::{Code, Problem};
 use crate::route::Route;
@@ -26,9 +27,7 @@ pub(super) fn routes() -> Vec<Route> {
             create,
         )
         .takes::<TokenBody>()
-        // A kept answer would keep the text.
-        .unguarded()
-        .answers::<CreatedToken>(201, "The token, with its text."),
+        .answers::<CreatedToken>(201, "The token, with its text; without, when the same key is sent again."),
         Route::get(
             "/v1/tokens",
             Scope::Admin,
@@ -142,16 +141,17 @@ impl TokenShape {
 pub(crate) struct CreatedToken {
     #[serde(flatten)]
     token: TokenShape,
-    /// Its text: what a client sends as `Authorization: Bearer`. It is not shown again.
+    /// Its text: what a client sends as `Authorization: Bearer`. It is shown once: to who sends the same key again it is not.
     #[serde(rename = "token")]
-    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
 }
 
 async fn create(
     State(server): State<Server>,
     caller: Caller,
     Body(body): Body<TokenBody>,
-) -> Result<(StatusCode, Json<CreatedToken>), Problem> {
+) -> Result<(StatusCode, Once<CreatedToken>), Problem> {
     must_reach_all(&caller)?;
     let scopes = body.scopes.iter().map(|name| name.parse());
     let scopes = scopes.collect::<Result<Vec<Scope>, TokenProblem>>().map_err(|bad| told(bad.into()))?;
@@ -160,8 +160,9 @@ async fn create(
     // It is written down in the transaction that makes it.
     let (token, text) = engine.create_token(new, &caller.who, body.why.or(caller.why)).await.map_err(told)?;
     server.front().tokens.forget();
-    let token = TokenShape::of(token, engine.now());
-    Ok((StatusCode::CREATED, Json(CreatedToken { token, text: text.reveal().to_owned() })))
+    let made = |text| CreatedToken { token: TokenShape::of(token.clone(), engine.now()), text };
+    let shown = Once { shown: made(Some(text.reveal().to_owned())), kept: made(None) };
+    Ok((StatusCode::CREATED, shown))
 }
 
 async fn list(

@@ -187,7 +187,10 @@ async fn an_answer_that_breaks_off_is_no_yes() {
         let filter = EventFilter { job: Some(id), ..EventFilter::default() };
         let events = site.engine.store().events(filter, 100).await.unwrap();
         let broke = events.iter().filter(|event| {
-            event.error_info.as_ref().is_some_and(|error| error.error_message.contains("the answer broke off"))
+            event
+                .error_info
+                .as_ref()
+                .is_some_and(|error| error.error_message.contains("the answer broke off"))
         });
         assert_eq!(broke.count() + 1, attempts, "{events:?}");
     }
