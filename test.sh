@@ -95,10 +95,11 @@ rm -f "$figures"
 # Snapshots are compared, never written.
 export INSTA_UPDATE=no
 cargo test --quiet "${all[@]}" --no-run
-# Most tests wait: for a disk, a process, a clock. So one half of them runs beside the other, and is shown after it.
+# Most tests wait: for a disk, a process, a clock. So one half of them runs beside the other, and is shown after it. A shell lets
+# what runs beside it ignore SIGINT, which the tests send to others: it is given back.
 half="$(mktemp)"
 trap 'rm -f "$half"' EXIT
-cargo test --quiet --no-fail-fast "${all[@]}" --test '[a-q]*' >"$half" 2>&1 &
+env --default-signal=INT,QUIT cargo test --quiet --no-fail-fast "${all[@]}" --test '[a-q]*' >"$half" 2>&1 &
 beside=$!
 failed=0
 cargo test --quiet --no-fail-fast "${all[@]}" --lib --bins --test '[!a-q]*' || failed=1

@@ -264,15 +264,15 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 #[test]
 fn a_process_stopped_beyond_its_lease_acts_no_further() {
     run(async {
-        // At several points of its heartbeat, which comes every 200 ms.
-        for delay in [0, 70, 140, 210] {
+        // At several points of its heartbeat, which comes every 500 ms.
+        for delay in [0, 170, 340, 510] {
             let world = World::new();
             let job = world.engine.job("slow", "go").enqueue().await.unwrap().id;
-            let mut first = world.start("until empty", "A", 600);
+            let mut first = world.start("until empty", "A", 1_500);
             until("A begins", async || world.has("A begins 1")).await;
             tokio::time::sleep(Duration::from_millis(delay)).await;
             first.signal("-STOP");
-            let mut second = world.start("until empty", "B", 600);
+            let mut second = world.start("until empty", "B", 1_500);
             until("B begins", async || world.has("B begins 3")).await;
             // From here on whoever runs may act; the one that sleeps must not when it wakes.
             world.put("go", "");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use redrive::engine::{Engine, Missed, NewSchedule, Schedule};
+use redrive::engine::{Engine, EngineError, Missed, NewSchedule, Schedule, ScheduleProblem};
 use redrive_store::{NewJob, Origin, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -333,7 +333,17 @@ async fn stored(
     engine.check_schedule(&new)?;
     let target = format!("{} {}", new.name.as_deref().unwrap_or_default(), new.cron);
     act(server, caller, "schedule.add", target, why).await?;
-    let schedule = engine.add_schedule(new).await?;
+    let name = new.name.clone().unwrap_or_default();
+    let schedule = match engine.add_schedule(new).await {
+        Ok(schedule) => schedule,
+        Err(EngineError::Schedule(ScheduleProblem::Taken(_)))
+            if engine.schedule(&name).await?.is_none_or(|there| !caller.reaches(there.job.queue())) =>
+        {
+            // It is somebody else's, and cannot be replaced.
+            return Err(Problem::new(Code::Conflict, "schedules.not_free").with("name", name).at("name"));
+        }
+        Err(error) => return Err(error.into()),
+    };
     ScheduleShape::of(engine, &schedule).await
 }
 

@@ -9,7 +9,7 @@ mod address;
 mod lookup;
 
 use std::error::Error;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use redrive_policy::{Allowed, Cause, Report, ServerConfig, Verdict};
@@ -24,6 +24,8 @@ pub use lookup::{Looked, Lookup};
 
 /// The ports that may be reached unless others are listed.
 const USUAL_PORTS: [u16; 2] = [80, 443];
+/// What the name that every machine has for itself stands for, as far as it can be told without looking it up.
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// What calls that came in over the API may reach.
 #[derive(Debug, Clone, Default)]
@@ -120,10 +122,13 @@ impl Guard {
             return Err(Refused::UserInfo);
         }
         let (host, port) = place(url).ok_or(Refused::NoHost)?;
+        let address = host.parse().ok().or_else(|| (host == "localhost").then_some(LOCALHOST));
+        // First of all: no setting would help.
+        if let Some(address) = address.filter(|address| self.is_own(*address, port)) {
+            return Err(Refused::Ourselves { host, address });
+        }
         let listed = self.trusts(&host, port);
-        let usual =
-            if self.ports.is_empty() { USUAL_PORTS.contains(&port) } else { self.ports.contains(&port) };
-        if !listed && !usual {
+        if !listed && !self.is_usual(port) {
             return Err(Refused::Port { host, port });
         }
         match host.parse() {
@@ -147,13 +152,8 @@ impl Guard {
 
     /// Whether this address of a host may be connected to.
     fn check_address(&self, host: &str, address: IpAddr, port: u16, trusted: bool) -> Result<(), Refused> {
-        let is_own = |own: &SocketAddr| {
-            own.port() == port
-                && (own.ip().to_canonical() == address.to_canonical()
-                    || (own.ip().is_unspecified() && is_this_machine(address)))
-        };
         let host = host.to_owned();
-        if self.own.iter().any(is_own) {
+        if self.is_own(address, port) {
             return Err(Refused::Ourselves { host, address });
         }
         match inside(address) {
@@ -162,6 +162,15 @@ impl Guard {
             }
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Whether we listen there ourselves.
+    fn is_own(&self, address: IpAddr, port: u16) -> bool {
+        self.own.iter().any(|own| {
+            own.port() == port
+                && (own.ip().to_canonical() == address.to_canonical()
+                    || (own.ip().is_unspecified() && is_this_machine(address)))
+        })
     }
 
     fn allows(&self, address: IpAddr) -> bool {
@@ -376,5 +385,11 @@ mod tests {
         assert!(matches!(own.check("http://127.0.0.1:8080/"), Err(Refused::Ourselves { .. })));
         assert!(matches!(own.check("http://127.0.0.1:9000/"), Err(Refused::Ourselves { .. })));
         assert_eq!(own.check("http://10.1.2.3:9000/"), Ok(()), "that is no address of this machine");
+        // Also where the port would be refused anyway: nothing that could be listed helps.
+        let own =
+            Guard::default().and_not(["127.0.0.1:8080".parse().unwrap(), "0.0.0.0:9000".parse().unwrap()]);
+        for url in ["http://127.0.0.1:8080/", "http://localhost:8080/", "http://LOCALHOST.:9000/"] {
+            assert!(matches!(own.check(url), Err(Refused::Ourselves { .. })), "{url}");
+        }
     }
 }

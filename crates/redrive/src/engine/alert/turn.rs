@@ -1,8 +1,9 @@
 //! What the findings mean for what people know already: what is new, what goes on, what is over. Pure: the same state, findings and
 //! time give the same messages.
 //!
-//! Dead letters are told by group. The first letter of a group is told at once; the others are gathered, and a summary tells how many
-//! came. When they go on coming, each summary waits twice as long as the one before.
+//! Dead letters are told by group. The first ones of a group are told at once; the others are gathered, and a summary tells how many
+//! came, also when none did after a message that told of many: then it is over. When they go on coming, each summary waits twice as
+//! long as the one before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -47,6 +48,9 @@ struct Summary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     due: Option<Timestamp>,
     wait_ms: u64,
+    /// Whether there will be one, whatever comes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    owed: bool,
 }
 
 impl State {
@@ -155,14 +159,13 @@ impl Groups<'_> {
             .take(room)
             .collect();
         for group in &new {
-            // The first of them is told now, the others with the summary.
-            let known = (failures(group) + 1).saturating_sub(letters(group));
-            after.groups.insert(group.fingerprint.clone(), known);
+            after.groups.insert(group.fingerprint.clone(), failures(group));
         }
         let usual = u64::try_from(self.settings.summary_after.as_millis()).unwrap_or(u64::MAX);
-        let mut summary = after.summary.unwrap_or(Summary { due: None, wait_ms: usual });
+        let mut summary = after.summary.unwrap_or(Summary { due: None, wait_ms: usual, owed: false });
         if !new.is_empty() {
             summary.wait_ms = usual;
+            summary.owed |= new.iter().any(|group| letters(group) > 1);
         }
         let grown: Vec<(&Group, u64)> = groups
             .iter()
@@ -171,7 +174,8 @@ impl Groups<'_> {
                 (more > 0).then_some((*group, more))
             })
             .collect();
-        if summary.due.is_none() && !grown.is_empty() {
+        let is_wanted = summary.owed || !grown.is_empty();
+        if summary.due.is_none() && is_wanted {
             summary.due = Some(self.now.after(Duration::from_millis(summary.wait_ms)));
         }
         let summary_is_due = summary.due.is_some_and(|due| due <= self.now);
@@ -183,15 +187,18 @@ impl Groups<'_> {
             // Everything that there is, is silenced.
             Some(_) if groups.is_empty() => None,
             Some(message) => Some(Message { groups: notes(&groups), ..message }),
-            None if summary_is_due && !grown.is_empty() => {
+            None if summary_is_due && is_wanted => {
                 for (group, _) in &grown {
                     after.groups.insert(group.fingerprint.clone(), failures(group));
                 }
                 let longest = u64::try_from(LONGEST.as_millis()).unwrap_or(u64::MAX);
-                summary =
-                    Summary { due: None, wait_ms: summary.wait_ms.saturating_mul(2).min(longest.max(usual)) };
+                let wait_ms = summary.wait_ms.saturating_mul(2).min(longest.max(usual));
+                summary = Summary { due: None, wait_ms, owed: false };
                 let more = grown.iter().map(|(_, more)| more).sum();
-                let about: Vec<&Group> = grown.iter().map(|(group, _)| *group).collect();
+                let about: Vec<&Group> = match grown.as_slice() {
+                    [] => groups,
+                    grown => grown.iter().map(|(group, _)| *group).collect(),
+                };
                 let message = Message::of(What::Summary, finding, since, self.now);
                 Some(Message { more: Some(more), groups: notes(&about), ..message })
             }
@@ -267,7 +274,9 @@ mod tests {
     /// R-C5: two thousand letters of one group are one message at once and one summary, however they come.
     #[test]
     fn two_thousand_letters_are_two_messages() {
-        for steps in [vec![1, 400, 1_999, 2_000], vec![2_000]] {
+        for (steps, more) in
+            [(vec![1, 400, 1_999, 2_000], 1_999), (vec![400, 2_000], 1_600), (vec![2_000], 0)]
+        {
             let mut look = Look::new();
             let mut told = Vec::new();
             for letters in steps {
@@ -276,7 +285,7 @@ mod tests {
             for _ in 0..60 {
                 told.extend(look.after(MINUTE, vec![group("a", 2_000)]));
             }
-            assert_eq!(told, [(What::Fired, None, 1), (What::Summary, Some(1_999), 1)]);
+            assert_eq!(told, [(What::Fired, None, 1), (What::Summary, Some(more), 1)]);
         }
     }
 

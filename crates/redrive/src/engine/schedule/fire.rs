@@ -189,11 +189,10 @@ fn turn(schedule: &Schedule, due: Timestamp, now: Timestamp) -> Turn {
                 // There may be more than anybody wants to count; only the latest matter.
                 ticks = latest(schedule, due, now);
             }
-            match schedule.missed {
-                // Those of the last minute are not missed.
-                Missed::Skip => ticks.retain(|tick| !is_missed(*tick)),
-                _ if is_missed(due) => drop(ticks.drain(..ticks.len().saturating_sub(1))),
-                _ => {}
+            if is_missed(due) {
+                // Nobody was there: the latest stands for all, if it is wanted at all or has come just now.
+                ticks.drain(..ticks.len().saturating_sub(1));
+                ticks.retain(|tick| schedule.missed == Missed::Once || !is_missed(*tick));
             }
             found.saturating_sub(ticks.len()) as u64
         }
@@ -291,6 +290,9 @@ mod tests {
         let now = "06:15:30";
         check("*/5 * * * *", Missed::Skip, due, now, &["06:15:00"], 3, next);
         check("*/5 * * * *", Missed::Once, due, now, &["06:15:00"], 3, next);
+        // After more than a minute there is no burst of what came in the last one.
+        check("*/5 * * * * *", Missed::Skip, "06:00:00", "06:01:12", &["06:01:10"], 14, "06:01:15");
+        check("*/5 * * * * *", Missed::Once, "06:00:00", "06:01:12", &["06:01:10"], 14, "06:01:15");
         // Nothing is missed: each is its own job.
         let three = ["06:00:00", "06:00:01", "06:00:02"];
         for missed in Missed::ALL {
@@ -308,7 +310,7 @@ mod tests {
         let all = turn(&schedule("* * * * *", Missed::All), due, now);
         assert_eq!((all.ticks.len(), all.next), (1_000, Some(due.after(Duration::from_mins(1_000)))));
         let skip = turn(&schedule("* * * * * *", Missed::Skip), due, now);
-        assert_eq!((skip.ticks.len(), skip.next), (60, Some(now.after(Duration::from_secs(1)))));
+        assert_eq!((skip.ticks, skip.next), (vec![now], Some(now.after(Duration::from_secs(1)))));
         let rare = turn(&schedule("* * 5 * * *", Missed::Once), due, now);
         assert_eq!(rare.ticks, ["2026-11-15T05:59:59Z".parse().unwrap()]);
     }
