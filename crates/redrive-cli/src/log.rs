@@ -1,7 +1,8 @@
 //! The log of a process that runs for long: what it says, and what the crates below it trace.
 //!
 //! A line is text for a person or JSON for a collector. Every value is redacted, and no control character leaves: neither a
-//! second line nor a second field can be smuggled in (reliability row 68). Lines go to a thread of their own, so that a reader
+//! second line nor a second field can be smuggled in (reliability row 68). On a terminal a long line goes on below its own words,
+//! where no line begins. Lines go to a thread of their own, so that a reader
 //! who does not read stops nobody; what does not fit is counted, and the count is told.
 
 mod trace;
@@ -19,6 +20,7 @@ use redrive_store::Timestamp;
 
 use crate::escape::{escape, is_dangerous};
 use crate::render::style;
+use crate::render::wrap::wrap;
 use crate::view::Tone;
 
 pub(crate) use trace::trace_into;
@@ -30,12 +32,26 @@ const VALUE: usize = 4_000;
 /// How long the last lines may take.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
-/// How a line looks.
+/// What a line is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Text,
     Json,
 }
+
+/// How a line looks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) shape: Shape,
+    pub(crate) colour: bool,
+    /// The width of the terminal that it is written to, if it is one.
+    pub(crate) columns: Option<usize>,
+}
+
+/// The widest label of a level.
+const LABEL: usize = "warning".len();
+/// A field that a sentence has already said is not said again, from this length on.
+const SAID: usize = 4;
 
 /// How much a line matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,8 +86,7 @@ impl Level {
 /// Where lines go. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Log {
-    shape: Shape,
-    colour: bool,
+    look: Look,
     least: Level,
     lines: SyncSender<String>,
     lost: Arc<AtomicU64>,
@@ -84,17 +99,11 @@ pub(crate) struct LogWriter {
 
 impl Log {
     /// Begins to write to `out`.
-    pub(crate) fn begin(
-        shape: Shape,
-        colour: bool,
-        least: Level,
-        out: impl Write + Send + 'static,
-    ) -> (Log, LogWriter) {
+    pub(crate) fn begin(look: Look, least: Level, out: impl Write + Send + 'static) -> (Log, LogWriter) {
         let (lines, waiting) = sync_channel(WAITING);
         let lost = Arc::new(AtomicU64::new(0));
-        let log = Log { shape, colour, least, lines, lost: Arc::clone(&lost) };
-        let tell_lost =
-            move |n: u64| line(shape, colour, Level::Warn, "lines of the log were lost", &[("lost", &n)]);
+        let log = Log { look, least, lines, lost: Arc::clone(&lost) };
+        let tell_lost = move |n: u64| line(look, Level::Warn, "lines of the log were lost", &[("lost", &n)]);
         let thread = std::thread::Builder::new()
             .name("redrive-log".to_owned())
             .spawn(move || write_lines(&waiting, out, &lost, &tell_lost))
@@ -112,7 +121,7 @@ impl Log {
         if !self.is_on(level) {
             return;
         }
-        if self.lines.try_send(line(self.shape, self.colour, level, message, fields)).is_err() {
+        if self.lines.try_send(line(self.look, level, message, fields)).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -156,20 +165,11 @@ fn write_lines(
 }
 
 /// One line, its end included.
-fn line(shape: Shape, colour: bool, level: Level, message: &str, fields: &[(&str, &dyn Display)]) -> String {
-    match shape {
-        Shape::Text => {
-            let (label, tone) = level.label();
-            let label = if colour { style::paint(label, tone) } else { label.to_owned() };
-            let mut line = format!("{label}: {}", escape(&value(message)));
-            for (name, one) in fields {
-                let _ = write!(line, " {name}={}", escape(&value(&one.to_string())));
-            }
-            line.push('\n');
-            line
-        }
+fn line(look: Look, level: Level, message: &str, fields: &[(&str, &dyn Display)]) -> String {
+    let time = Timestamp::from_system(SystemTime::now()).to_string();
+    match look.shape {
+        Shape::Text => text_line(look, &time, level, message, fields),
         Shape::Json => {
-            let time = Timestamp::from_system(SystemTime::now());
             let mut line = format!("{{\"time\":\"{time}\",\"level\":\"{}\"", level.name());
             let mut pair = |name: &str, text: &str| {
                 let _ = write!(line, ",{}:{}", quoted(name), quoted(&value(text)));
@@ -182,6 +182,42 @@ fn line(shape: Shape, colour: bool, level: Level, message: &str, fields: &[(&str
             line
         }
     }
+}
+
+/// `08:15:02Z warning  what happened  field=value`.
+fn text_line(look: Look, time: &str, level: Level, message: &str, fields: &[(&str, &dyn Display)]) -> String {
+    let clock = format!("{}Z", time.get(11..19).unwrap_or(time));
+    let (label, tone) = level.label();
+    let indent = clock.len() + 1 + LABEL + 2;
+    let blanks = " ".repeat(LABEL - label.len() + 2);
+    let head = if look.colour {
+        format!("{} {}{blanks}", style::paint(&clock, Tone::Dim), style::paint(label, tone))
+    } else {
+        format!("{clock} {label}{blanks}")
+    };
+    let mut body = escape(&value(message)).into_owned();
+    let mut gap = "  ";
+    for (name, one) in fields {
+        let one = value(&one.to_string());
+        if one.len() < SAID || !message.contains(&one) {
+            let _ = write!(body, "{gap}{name}={}", bare_or_quoted(&escape(&one)));
+            gap = " ";
+        }
+    }
+    let lines = match look.columns {
+        Some(columns) => wrap(&body, columns.saturating_sub(indent)),
+        None => vec![body],
+    };
+    format!("{head}{}\n", lines.join(&format!("\n{}", " ".repeat(indent))))
+}
+
+/// A value that ends where the next field begins.
+fn bare_or_quoted(text: &str) -> String {
+    let plain = |c: char| !c.is_whitespace() && !matches!(c, '=' | '"');
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("\"{}\"", text.replace('"', "\\\""))
 }
 
 /// A value without secrets, and not without end.
@@ -222,29 +258,40 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::escape::width;
+
+    const TEXT: Look = Look { shape: Shape::Text, colour: false, columns: None };
+    const JSON: Look = Look { shape: Shape::Json, ..TEXT };
 
     proptest! {
         /// Reliability row 68: whatever stands in a value, a line of JSON is one line, and is read back as it was written.
         #[test]
         fn a_line_is_one_line_and_reads_back(message in any::<String>(), one in any::<String>()) {
-            let line = line(Shape::Json, false, Level::Info, &message, &[("one", &one)]);
+            let line = line(JSON, Level::Info, &message, &[("one", &one)]);
             prop_assert_eq!(line.matches('\n').count(), 1);
             prop_assert!(!line.trim_end_matches('\n').chars().any(is_dangerous));
             let read: serde_json::Value = serde_json::from_str(&line).unwrap();
             prop_assert_eq!(read["message"].as_str().unwrap(), value(&message));
             prop_assert_eq!(read["one"].as_str().unwrap(), value(&one));
-            let text = super::line(Shape::Text, false, Level::Info, &message, &[("one", &one)]);
+            let text = super::line(TEXT, Level::Info, &message, &[("one", &one)]);
             prop_assert_eq!(text.matches('\n').count(), 1);
+            prop_assert!(!text.trim_end_matches('\n').chars().any(is_dangerous));
+            // On a terminal it may take several, none of which looks like a beginning.
+            let narrow = Look { columns: Some(60), ..TEXT };
+            let text = super::line(narrow, Level::Info, &message, &[("one", &one)]);
+            for line in text.trim_end_matches('\n').split('\n').skip(1) {
+                prop_assert!(line.starts_with(&" ".repeat(19)) && width(line) <= 60, "{:?}", line);
+            }
+            prop_assert!(!text.replace('\n', "").chars().any(is_dangerous));
         }
     }
 
     /// Reliability row 62: no secret is logged.
     #[test]
     fn no_secret_is_logged() {
-        for shape in [Shape::Text, Shape::Json] {
+        for look in [TEXT, JSON] {
             let line = line(
-                shape,
-                false,
+                look,
                 Level::Warn,
                 "cannot reach postgres://a:hunter2@db",
                 &[("why", &"password=hunter3")],
@@ -270,11 +317,28 @@ mod tests {
     #[test]
     fn lines_are_written_in_order() {
         let out = Arc::new(Mutex::new(Vec::new()));
-        let (log, writer) = Log::begin(Shape::Text, false, Level::Info, Shared(Arc::clone(&out)));
+        let (log, writer) = Log::begin(TEXT, Level::Info, Shared(Arc::clone(&out)));
         log.say(Level::Debug, "not this", &[]);
         log.info("first", &[("n", &1)]);
         log.warn("second", &[]);
         writer.finish(log);
-        assert_eq!(String::from_utf8_lossy(&out.lock().unwrap()), "note: first n=1\nwarning: second\n");
+        let said = String::from_utf8_lossy(&out.lock().unwrap()).into_owned();
+        let said: Vec<&str> = said.lines().map(|line| line.split_once("Z ").unwrap().1).collect();
+        assert_eq!(said, ["note     first  n=1", "warning  second"]);
+    }
+
+    /// Reliability row 68: a value with blanks, quotes or an equals sign stays one value, and what a sentence has said is not said twice.
+    #[test]
+    fn a_field_cannot_be_smuggled_in() {
+        let fields: [(&str, &dyn Display); 4] =
+            [("id", &"job_7"), ("kind", &"a b=\"c\" level=error"), ("empty", &""), ("n", &7)];
+        let line = text_line(TEXT, "2026-11-16T08:15:02.123Z", Level::Warn, "job_7 needs a person", &fields);
+        let shown =
+            "08:15:02Z warning  job_7 needs a person  kind=\"a b=\\\"c\\\" level=error\" empty=\"\" n=7\n";
+        assert_eq!(line, shown);
+        let narrow = Look { columns: Some(40), ..TEXT };
+        let line =
+            text_line(narrow, "2026-11-16T08:15:02.123Z", Level::Info, "a sentence of some length", &[]);
+        assert_eq!(line, "08:15:02Z note     a sentence of some\n                   length\n");
     }
 }

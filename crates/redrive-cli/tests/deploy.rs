@@ -7,7 +7,7 @@ mod repository;
 
 use std::process::Command;
 
-use repository::{read, root};
+use repository::{files_ending, read, root};
 
 /// The values of a key of the unit, in order.
 fn values<'a>(unit: &'a str, key: &str) -> Vec<&'a str> {
@@ -80,11 +80,14 @@ fn the_container_file_holds_what_it_promises() {
     assert_eq!(all("USER"), ["65532:65532"]);
     let store = all("ENV")[0].split(' ').next().unwrap();
     assert_eq!(store, format!("REDRIVE_STORE=sqlite:{}/redrive.db", all("VOLUME")[0]));
-    for copied in all("COPY").iter().filter(|line| !line.starts_with("--from")) {
-        let mut names: Vec<&str> = copied.split(' ').collect();
+    let mut copied = Vec::new();
+    for line in all("COPY").iter().filter(|line| !line.starts_with("--from")) {
+        let mut names: Vec<&str> = line.split(' ').collect();
         names.pop();
-        assert!(names.iter().all(|name| root().join(name).exists()), "{copied}");
+        assert!(names.iter().all(|name| root().join(name).exists()), "{line}");
+        copied.extend(names);
     }
+    builds_from(&copied);
     let redrive = |words: &[String]| {
         let output = Command::new(env!("CARGO_BIN_EXE_redrive")).args(words).arg("--help").output().unwrap();
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -98,4 +101,40 @@ fn the_container_file_holds_what_it_promises() {
     // What it listens to is what is exposed and asked.
     let port = all("EXPOSE")[0];
     assert!(all("CMD")[0].contains(&format!(":{port}")) && check.last().unwrap().ends_with(port));
+}
+
+/// What is copied is enough to build from, and nothing else is sent to whoever builds: no folder of build results, no history.
+fn builds_from(copied: &[&str]) {
+    let ignored = read(".dockerignore");
+    let lines: Vec<&str> =
+        ignored.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    assert_eq!(lines[0], "*", "everything stays behind that is not named");
+    let sent: Vec<&str> = lines[1..].iter().map(|line| line.strip_prefix('!').unwrap()).collect();
+    assert_eq!(sent, copied);
+    // How the compiler is told to build stands in files that are easily forgotten.
+    for settings in [".cargo", "rust-toolchain.toml", "Cargo.lock"] {
+        assert!(copied.contains(&settings), "{settings} is not copied");
+    }
+    // No source reads a file that is not there; pages are read by doc tests alone.
+    let mut read_in = 0;
+    let sources = files_ending(".rs")
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("crates/") && path.contains("/src/"));
+    for (path, source) in sources {
+        for part in source.split("include_str!(\"").skip(1) {
+            let Some((name, _)) = part.split_once('"') else { continue };
+            let mut place: Vec<&str> = path.split('/').collect();
+            place.pop();
+            for step in name.split('/') {
+                match step {
+                    ".." => drop(place.pop()),
+                    step => place.push(step),
+                }
+            }
+            let of_doc_tests = path.ends_with("/src/guides.rs");
+            assert!(of_doc_tests || copied.contains(&place[0]), "{path} reads {name}");
+            read_in += 1;
+        }
+    }
+    assert!(read_in > 30, "only {read_in} files that are read into the binary were found");
 }

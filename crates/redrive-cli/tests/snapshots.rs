@@ -195,6 +195,32 @@ fn classify_with_a_rule_of_ones_own() {
     insta::assert_snapshot!("classify_own_rule", page);
 }
 
+/// Issue 8, operations: what a file holds is counted, and a service that no server could call is found before one is started.
+#[test]
+fn config_check_counts_what_it_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let push = "[[push]]\nname = \"crm\"\nqueue = \"q\"\nurl = \"http://localhost/\"\nsecret_env = [\"S\"]\n";
+    let file = format!(
+        "[policies.slow]\nmax_retries = 9\n\n[targets.\"queue:mail\"]\nconcurrency = 2\n\n\
+         [[alerts.receivers]]\nname = \"desk\"\ncommand = \"cat\"\n\n{push}"
+    );
+    let check = |text: &str, flags: &str| {
+        std::fs::write(folder.path().join("redrive.toml"), text).unwrap();
+        line(&format!("config check {flags}")).in_directory(folder.path()).run()
+    };
+    let fine = check(&file, "--plain");
+    let counted = "is fine (policies: 1, targets: 1, receivers of alerts: 1, push endpoints: 1)\n";
+    assert!(fine.code == 0 && fine.stdout.ends_with(counted), "{fine}");
+    let fine = check(&file, "--plain --lang ja");
+    let counted = "（ポリシー 1 件、呼び出し先 1 件、アラートの通知先 1 件、プッシュ先 1 件）\n";
+    assert!(fine.stdout.ends_with(counted), "{fine}");
+    let json: serde_json::Value = serde_json::from_str(&check(&file, "--json").stdout).unwrap();
+    assert_eq!((&json["targets"][0], &json["push"][0]), (&"queue:mail".into(), &"crm".into()), "{json}");
+    assert!(check("# nothing\n", "--plain").stdout.ends_with("redrive.toml is fine\n"));
+    let bad = check(&format!("{push}batch = 10\n"), "--plain");
+    assert!(bad.code == 1 && bad.stdout.contains("push[0].kinds"), "{bad}");
+}
+
 /// R-P7: everything that is wrong in a file is shown, and the exit code says so.
 #[test]
 fn config_check_shows_everything_that_is_wrong() {

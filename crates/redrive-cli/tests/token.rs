@@ -49,6 +49,29 @@ fn the_text_goes_to_stdout_alone_and_once() {
     assert!(list.stdout.contains("shop-*") && list.stdout.contains("produce"), "{}", list.stdout);
 }
 
+/// Design.md §6: whoever makes the first token is told that it shuts the door, in both languages and beside JSON; nobody after it is.
+#[test]
+fn the_first_token_says_what_it_changes() {
+    for (form, once, shut) in [
+        (
+            "--plain",
+            "is not shown again",
+            "from now on every request to a server on this store needs a token",
+        ),
+        ("--json", "is not shown again", "from now on every request to a server on this store needs a token"),
+        ("--plain --lang ja", "再表示できません", "このマシンからのものも含めてトークンが必要です"),
+    ] {
+        let store = seeded();
+        let flags = store.flags();
+        let first = line(&format!("token create one --scope admin {form} {flags}")).run();
+        assert!(first.stderr.contains(once) && first.stderr.contains(shut), "{form}: {first}");
+        let second = line(&format!("token create two --scope read {form} {flags}")).run();
+        assert!(second.stderr.contains(once) && !second.stderr.contains(shut), "{form}: {second}");
+        let quiet = line(&format!("token create three --scope read -q {form} {flags}")).run();
+        assert!(quiet.code == 0 && quiet.stderr.is_empty(), "{form}: {quiet}");
+    }
+}
+
 /// Design.md §6, R-D3: a revoked token stays in the list; who did it and why is told; one that nobody knows is said to be unknown.
 #[test]
 fn a_revoked_token_stays_in_the_list() {

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use redrive::engine::check_recovery_rule;
-use redrive_policy::{AutoRedrive, Config, Lang, UserRule};
+use redrive::engine::{PushEndpoint, check_recovery_rule};
+use redrive_policy::{AutoRedrive, Config, Lang, PushConfig, UserRule};
 
 use super::config::routes;
 use crate::Stage;
 use crate::settings::{format_of, read_config_text};
+use crate::text::say;
 use crate::trouble::Trouble;
 use crate::view::config_check::{ConfigCheckView, ProblemView};
 
@@ -30,6 +31,9 @@ pub(super) fn run(file: Option<&Path>, stage: &mut Stage<'_>) -> Result<ConfigCh
         rules: Vec::new(),
         recovery_rules: Vec::new(),
         routes: Vec::new(),
+        targets: Vec::new(),
+        receivers: Vec::new(),
+        push: Vec::new(),
     };
     match Config::parse(&text, format_of(&path, &text), &name) {
         Ok(config) => {
@@ -38,7 +42,11 @@ pub(super) fn run(file: Option<&Path>, stage: &mut Stage<'_>) -> Result<ConfigCh
             view.rules = config.rules.iter().map(UserRule::id).map(ToOwned::to_owned).collect();
             view.recovery_rules = config.auto_redrive.iter().map(|rule| rule.name.clone()).collect();
             view.routes = routes(&config).collect();
+            view.targets = config.targets.named.keys().cloned().collect();
+            view.receivers = config.alerts.receivers.iter().map(|receiver| receiver.name.clone()).collect();
+            view.push = config.push.iter().map(|service| service.name.clone()).collect();
             view.problems = recovery_problems(&config, lang);
+            view.problems.extend(push_problems(&config, lang));
             view.ok = view.problems.is_empty();
         }
         Err(error) => {
@@ -47,6 +55,28 @@ pub(super) fn run(file: Option<&Path>, stage: &mut Stage<'_>) -> Result<ConfigCh
         }
     }
     Ok(view)
+}
+
+/// Services that no server could call.
+fn push_problems(config: &Config, lang: Lang) -> Vec<ProblemView> {
+    let problem = |(at, service): (usize, &PushConfig)| {
+        let usual = PushEndpoint::new(&service.name, &service.queue, &service.url).ok()?;
+        let endpoint = PushEndpoint {
+            kinds: service.kinds.clone(),
+            concurrency: service.concurrency.unwrap_or(usual.concurrency),
+            batch: service.batch.unwrap_or(usual.batch),
+            timeout: service.timeout.unwrap_or(usual.timeout),
+            ..usual
+        };
+        let bad = endpoint.check().err()?;
+        // Whatever else may be wrong the shape of the file has found.
+        let (what, allowed) = match bad.field {
+            "kinds" => (say(lang, "config-check.push.kinds"), say(lang, "config-check.push.kinds-allowed")),
+            _ => (bad.why, "-".to_owned()),
+        };
+        Some(ProblemView { path: format!("push[{at}].{}", bad.field), what, allowed })
+    };
+    config.push.iter().enumerate().filter_map(problem).collect()
 }
 
 /// Rules of automatic recovery that no worker could obey.

@@ -29,7 +29,7 @@ use super::enqueue::{EXEC, HTTP};
 use super::opened::{self, Opened};
 use super::signals::{SIGHUP, Signals};
 use crate::args::{LogChoice, ServeArgs};
-use crate::log::{Level, Log, LogWriter, Shape, trace_into};
+use crate::log::{Level, Log, LogWriter, Look, Shape, trace_into};
 use crate::text::{say, text};
 use crate::trouble::{ServeTrouble, Trouble};
 use crate::{Exit, Stage};
@@ -74,7 +74,9 @@ fn begin_log(shape: Shape, stage: &Stage<'_>) -> (Log, LogWriter) {
         (false, true) => Level::Warn,
         (false, false) => Level::Info,
     };
-    let begun = Log::begin(shape, settings.colour_talk, least, std::io::stderr());
+    let columns = settings.stderr_is_terminal.then_some(settings.width);
+    let look = Look { shape, colour: settings.colour_talk, columns };
+    let begun = Log::begin(look, least, std::io::stderr());
     trace_into(&begun.0);
     begun
 }

@@ -32,16 +32,17 @@ fn create(args: TokenCreateArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble>
     let (token, secret) = opened.runtime.block_on(engine.create_token(new, &who(stage), why))?;
     opened.wait(opened.store.close())?;
     let lang = stage.settings.lang;
-    if stage.settings.form == Form::Json {
-        let view = TokenCreatedView::new(TokenItem::new(token, opened.now), secret.reveal().to_owned());
-        return shown(&view, Exit::Done, stage);
-    }
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
     let values: [(&str, &dyn std::fmt::Display); 3] =
         [("id", &token.id), ("name", &token.name), ("scopes", &scopes.join(", "))];
     stage.talk.note(&text(lang, "token.created", &values));
+    // Whoever makes it for others shuts the door for everybody else: a program is told that, too.
     if first {
         stage.talk.note(&say(lang, "token.first"));
+    }
+    if stage.settings.form == Form::Json {
+        let view = TokenCreatedView::new(TokenItem::new(token, opened.now), secret.reveal().to_owned());
+        return shown(&view, Exit::Done, stage);
     }
     // Alone, so that it can be piped to where it is kept.
     let line = format!("{}\n", secret.reveal());

@@ -19,6 +19,12 @@ pub(crate) struct ConfigCheckView {
     pub(crate) recovery_rules: Vec<String>,
     /// Requests that are guarded by idempotency keys.
     pub(crate) routes: Vec<String>,
+    /// Targets that are protected otherwise than by default.
+    pub(crate) targets: Vec<String>,
+    /// Who is told of alerts.
+    pub(crate) receivers: Vec<String>,
+    /// Services that are called for jobs.
+    pub(crate) push: Vec<String>,
 }
 
 /// One thing that is wrong or odd.
@@ -41,18 +47,34 @@ impl ProblemView {
     }
 }
 
+impl ConfigCheckView {
+    /// What there is of each sort; what there is none of is not named.
+    fn counts(&self, lang: Lang) -> String {
+        let all = [
+            ("policies", &self.policies),
+            ("rules", &self.rules),
+            ("recovery", &self.recovery_rules),
+            ("routes", &self.routes),
+            ("targets", &self.targets),
+            ("receivers", &self.receivers),
+            ("push", &self.push),
+        ];
+        let there = all.iter().filter(|(_, names)| !names.is_empty());
+        let counts: Vec<String> = there
+            .map(|(key, names)| text(lang, &format!("config-check.count.{key}"), &[("n", &names.len())]))
+            .collect();
+        counts.join(&say(lang, "config-check.and"))
+    }
+}
+
 impl Page for ConfigCheckView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
         let lang = reader.lang;
         let verdict = if self.ok {
-            let counts: [(&str, &dyn std::fmt::Display); 5] = [
-                ("file", &self.file),
-                ("policies", &self.policies.len()),
-                ("rules", &self.rules.len()),
-                ("recovery", &self.recovery_rules.len()),
-                ("routes", &self.routes.len()),
-            ];
-            Span::new(text(lang, "config-check.ok", &counts), Tone::Good)
+            let counts = self.counts(lang);
+            let key = if counts.is_empty() { "config-check.ok-empty" } else { "config-check.ok" };
+            let values: [(&str, &dyn std::fmt::Display); 2] = [("file", &self.file), ("counts", &counts)];
+            Span::new(text(lang, key, &values), Tone::Good)
         } else {
             Span::new(text(lang, "config-check.not-ok", &[("file", &self.file)]), Tone::Bad)
         };

@@ -5,8 +5,8 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use redrive::engine::{BadEndpoint, EngineError, PushEndpoint, PushProblem, PushSecret, PushWish};
-use redrive::shown_webhook;
-use redrive_policy::round_to_millis;
+use redrive::{Refused, shown_webhook};
+use redrive_policy::{Lang, round_to_millis};
 use redrive_store::Origin;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use crate::body::{Body, MayBody};
 use crate::caller::{Caller, Scope};
 use crate::once::Once;
 use crate::path::Path;
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Problem, text};
 use crate::route::Route;
 use crate::shape;
 
@@ -144,9 +144,7 @@ async fn put(
     caller.must_reach_all()?;
     not_alerts(&body.queue, "queue")?;
     // What cannot be is told before anything is written down.
-    server.settings().guard.check(&body.url).map_err(|refused| {
-        Problem::new(Code::Invalid, "push.refused").with("why", refused.to_string()).at("url")
-    })?;
+    server.settings().guard.check(&body.url).map_err(|refused| not_called(&refused))?;
     let PushBody { queue, url, kinds, secrets, rotate, concurrency, batch, timeout_ms, enabled, why } = body;
     let wish = PushWish {
         queue: Some(queue),
@@ -213,6 +211,25 @@ fn bad(field: &'static str) -> Problem {
         _ => "push.timeout_ms",
     };
     Problem::new(Code::Invalid, key).at(field)
+}
+
+/// Why an address that came over the API is not called, and who may have it called.
+fn not_called(refused: &Refused) -> Problem {
+    let words = |lang: Lang| match refused {
+        Refused::Inside { host, address, inside } => {
+            let what = text(lang, &format!("push.inside.{}", inside.name()), &[]);
+            let what = if host.parse() == Ok(*address) {
+                what
+            } else {
+                text(lang, "push.found", &[("address", address), ("what", &what)])
+            };
+            text(lang, "push.refused", &[("host", host), ("what", &what), ("address", address)])
+        }
+        Refused::Ourselves { host, .. } => text(lang, "push.ourselves", &[("host", host)]),
+        Refused::Port { host, port } => text(lang, "push.port", &[("host", host), ("port", port)]),
+        _ => text(lang, "push.url", &[]),
+    };
+    Problem::in_words(Code::Invalid, words).at("url")
 }
 
 fn unknown(name: &str) -> Problem {

@@ -271,6 +271,17 @@ async fn an_endpoint_set_over_the_api_is_guarded_and_its_secret_is_shown_once() 
     {
         assert_eq!(put(json!({ "queue": "q", "url": url })).await.0, 400, "{url}");
     }
+    // What is told names the address once, says what it is, and who may have it called.
+    let inside = json!({ "queue": "q", "url": "http://169.254.169.254/" });
+    let (_, told) = put(inside.clone()).await;
+    let said = "169.254.169.254 is a link-local address: what is set over the API does not reach it, unless [server] allow lists it";
+    assert!(told["detail"].as_str().unwrap().starts_with(said), "{told}");
+    let answer = site.client.put(&at).header("Accept-Language", "ja").json(&inside).send().await.unwrap();
+    let told = answer.json::<Value>().await.unwrap();
+    assert!(
+        told["detail"].as_str().unwrap().starts_with("169.254.169.254 はリンクローカルアドレスです。"),
+        "{told}"
+    );
     let (status, told) = put(json!({ "queue": "q", "url": "https://example.com/", "why": "the CRM" })).await;
     let secret = told["new_secret"].as_str().unwrap().to_owned();
     assert_eq!((status, told["secrets"].as_u64(), secret.starts_with("whsec_")), (200, Some(1), true));

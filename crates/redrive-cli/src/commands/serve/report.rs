@@ -39,8 +39,9 @@ pub(super) fn on_attempt(log: Log, lang: Lang) -> impl Fn(&AttemptReport<'_>) + 
 pub(super) fn on_escalation(log: Log, lang: Lang) -> impl Fn(&[Escalated]) + Send + Sync + 'static {
     move |told| {
         for Escalated { id, report, .. } in told {
-            let words: Vec<&str> =
-                report.user_message.lines().filter(|line| !line.trim().is_empty()).collect();
+            // What it is and why; what to do about it stands in the report, and would not fit.
+            let lines = report.user_message.lines().filter(|line| !line.trim().is_empty());
+            let words: Vec<&str> = lines.take(2).collect();
             let message = text(lang, "serve.escalated", &[("id", id), ("words", &words.join(" "))]);
             log.warn(&message, &[("id", id)]);
         }

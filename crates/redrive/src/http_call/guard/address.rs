@@ -25,6 +25,22 @@ pub enum Inside {
     Reserved,
 }
 
+impl Inside {
+    /// Its name, by which messages are looked up.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Inside::Loopback => "loopback",
+            Inside::Private => "private",
+            Inside::LinkLocal => "link_local",
+            Inside::Shared => "shared",
+            Inside::Unspecified => "unspecified",
+            Inside::Multicast => "multicast",
+            Inside::Broadcast => "broadcast",
+            Inside::Reserved => "reserved",
+        }
+    }
+}
+
 impl fmt::Display for Inside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
