@@ -517,6 +517,10 @@ impl Housekeeping for Sqlite {
         format!("sqlite:{}", self.path.display())
     }
 
+    fn answers(&self) -> bool {
+        self.writer.writes()
+    }
+
     fn status(&self, now: Timestamp) -> Answer<'_, StoreStatus> {
         Box::pin(self.readers.read(move |batch| status::status(batch, now)))
     }

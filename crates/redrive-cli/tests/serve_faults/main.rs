@@ -8,6 +8,8 @@ mod counting_server;
 mod serve_home;
 
 mod breaker;
+mod crowded;
+mod disk;
 mod drained;
 mod line;
 mod pair;

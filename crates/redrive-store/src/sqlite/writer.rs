@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -100,6 +100,8 @@ enum Message {
 pub(super) struct Writer {
     sender: Sender<Message>,
     waiting: Arc<AtomicUsize>,
+    /// Whether it still writes: the first failed sync ends that (ADR 0015).
+    writes: Arc<AtomicBool>,
     #[cfg_attr(not(test), allow(dead_code))]
     pub(super) counted: Arc<Counted>,
     thread: std::sync::Mutex<Option<JoinHandle<()>>>,
@@ -129,6 +131,8 @@ impl Writer {
         let (sender, receiver) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let still_waiting = Arc::clone(&waiting);
+        let writes = Arc::new(AtomicBool::new(true));
+        let still_writes = Arc::clone(&writes);
         let counted = Arc::new(Counted::default());
         let counts = Arc::clone(&counted);
         let thread = std::thread::Builder::new().name("redrive-writer".to_owned()).spawn(move || {
@@ -144,6 +148,7 @@ impl Writer {
                 waiting: still_waiting,
                 counts,
                 broken: None,
+                writes: still_writes,
                 checkpoints,
                 reserve,
             };
@@ -153,7 +158,12 @@ impl Writer {
                 tracing::warn!(%error, "the store was not closed cleanly");
             }
         })?;
-        Ok(Writer { sender, waiting, counted, thread: std::sync::Mutex::new(Some(thread)) })
+        Ok(Writer { sender, waiting, writes, counted, thread: std::sync::Mutex::new(Some(thread)) })
+    }
+
+    /// Whether it still writes.
+    pub(super) fn writes(&self) -> bool {
+        self.writes.load(Ordering::Relaxed)
     }
 
     /// Hands an operation over. When that cannot be done, the operation is answered at once.
@@ -213,6 +223,7 @@ struct Desk<'s, 'c> {
     waiting: Arc<AtomicUsize>,
     counts: Arc<Counted>,
     broken: Option<StoreError>,
+    writes: Arc<AtomicBool>,
     checkpoints: Checkpoints,
     reserve: Reserve,
 }
@@ -336,10 +347,9 @@ impl Desk<'_, '_> {
             return;
         }
         if self.broken.is_none()
-            && let Some(error) = self.checkpoints.failure()
+            && let Some(error) = self.checkpoints.failure().cloned()
         {
-            tracing::error!(%error, "the store writes no more");
-            self.broken = Some(error.clone());
+            self.breaks(error);
         }
         if let Some(broken) = &self.broken {
             let broken = broken.clone();
@@ -453,6 +463,13 @@ impl Desk<'_, '_> {
         }
     }
 
+    /// From here on nothing is written: a sync that is tried again may lie.
+    fn breaks(&mut self, error: StoreError) {
+        tracing::error!(%error, "the store writes no more");
+        self.writes.store(false, Ordering::Relaxed);
+        self.broken = Some(error);
+    }
+
     /// A transaction failed. If it was one caller's doing, the others must not suffer.
     fn recover(
         &mut self,
@@ -461,10 +478,7 @@ impl Desk<'_, '_> {
         leftovers: &mut VecDeque<Box<dyn Operation>>,
     ) {
         match error.trouble() {
-            Trouble::Broken(_) | Trouble::Corrupt(_) => {
-                tracing::error!(%error, "the store writes no more");
-                self.broken = Some(error.clone());
-            }
+            Trouble::Broken(_) | Trouble::Corrupt(_) => self.breaks(error.clone()),
             Trouble::Busy { .. } | Trouble::ReadOnly(_) => {}
             // What ends work gets the room that was kept for it; what brings work in waits until there is more.
             Trouble::Full if self.reserve.give_up() => {
