@@ -11,6 +11,9 @@ use std::task::{Context, Poll};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
+use http::HeaderValue;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+use http_body::Body as _;
 use redrive::engine::Engine;
 use redrive_idempotency::rules::{self, Guarded, KeyForm, OnUnknown, Rules};
 use redrive_idempotency::{IDEMPOTENCY_KEY, IdempotencyLayer, Idempotent, KeyOwner};
@@ -112,6 +115,12 @@ where
                 return Box::pin(std::future::ready(Ok(refused.into_response())));
             }
         }
+        if is_encoded(&request) {
+            let refused = Problem::new(Code::UnsupportedMediaType, "json.encoded");
+            let mut refused = refused.into_response();
+            refused.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+            return Box::pin(std::future::ready(Ok(refused)));
+        }
         match &mut self.keyed {
             Some(keyed) if request.headers().contains_key(IDEMPOTENCY_KEY) => {
                 // By who it is, and not by its token: that may be exchanged for a new one.
@@ -123,6 +132,12 @@ where
             _ => self.told.call(request),
         }
     }
+}
+
+/// Whether a body comes compressed. It is refused before a byte of it is read: nobody knows how large it would become.
+fn is_encoded(request: &Request) -> bool {
+    let plain = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity");
+    !request.headers().get_all(CONTENT_ENCODING).iter().all(plain) && !request.body().is_end_stream()
 }
 
 /// A handler whose problems have their words.

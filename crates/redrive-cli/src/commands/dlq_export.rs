@@ -146,7 +146,7 @@ fn cell(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// R-C2: what others wrote never becomes a formula, nor a second row, nor a control code.
+    /// R-C2, reliability row 70: what others wrote never becomes a formula, nor a second row, nor a control code.
     #[test]
     fn a_cell_is_a_text_and_nothing_else() {
         for (text, written) in [

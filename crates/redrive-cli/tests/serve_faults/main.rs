@@ -12,6 +12,7 @@ mod crowded;
 mod disk;
 mod drained;
 mod line;
+mod names;
 mod pair;
 mod protected;
 mod pushed;

@@ -13,7 +13,7 @@ use crate::problem::Code;
 use crate::route::Route;
 use crate::shape;
 use enqueue::EnqueueBody;
-pub(super) use enqueue::allowed;
+pub(super) use enqueue::{allowed, named};
 use list::{Head, JobsQuery};
 use look::{LookQuery, Story, Trace};
 use operate::{Cancelled, Retried, RetryBody};

@@ -6,7 +6,7 @@ use redrive::engine::{Engine, QueueReport};
 use redrive::redact;
 use redrive_policy::protection::{Protection, Rate};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Server;
 use crate::act::{Why, act};
@@ -14,15 +14,19 @@ use crate::body::MayBody;
 use crate::caller::{Caller, Scope};
 use crate::path::Path;
 use crate::problem::{Code, Problem};
+use crate::query::Query;
 use crate::route::Route;
 use crate::shape;
 
 /// The most that is kept of a reason.
 const WHY_CHARS: usize = 1_000;
+/// How many queues one answer holds, at the most and unless fewer are asked for.
+const MOST: u32 = 1_000;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/v1/queues", Scope::Read, "list_queues", "Every queue and how much is in it.", queues)
+            .asks::<Asked>()
             .answers::<shape::Page<QueueShape>>(200, "The queues, by name."),
         Route::get("/v1/queues/{queue}", Scope::Read, "get_queue", "One queue and how much is in it.", queue)
             .place::<shape::Name>("queue")
@@ -112,6 +116,17 @@ impl QueueTold {
     }
 }
 
+/// Which queues are wanted.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Asked {
+    /// Behind this one, by name.
+    cursor: Option<String>,
+    /// At most so many.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+}
+
 /// How a queue stands.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "QueueChanged")]
@@ -126,13 +141,23 @@ struct Stands {
 async fn queues(
     State(server): State<Server>,
     caller: Caller,
+    Query(asked): Query<Asked>,
 ) -> Result<Json<shape::Page<QueueTold>>, Problem> {
+    let limit = asked.limit.unwrap_or(MOST);
+    if !(1..=MOST).contains(&limit) {
+        return Err(Problem::new(Code::Invalid, "queues.page").at("limit"));
+    }
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let engine = server.engine();
     let mut reports = engine.queue_reports().await?;
-    reports.retain(|queue| caller.reaches(&queue.name));
+    let behind = |name: &String| asked.cursor.as_ref().is_none_or(|cursor| name > cursor);
+    reports.retain(|queue| behind(&queue.name) && caller.reaches(&queue.name));
+    let more = reports.len() > limit;
+    reports.truncate(limit);
+    let next = reports.last().filter(|_| more).map(|last| last.name.clone());
     engine.refresh_limits().await?;
     let items = reports.into_iter().map(|report| QueueTold::new(engine, report)).collect();
-    Ok(Json(shape::Page { items, next: None }))
+    Ok(Json(shape::Page { items, next }))
 }
 
 async fn queue(

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::jobs::allowed;
+use super::jobs::{allowed, named};
 use crate::Server;
 use crate::act::{Why, act};
 use crate::body::{Body, MayBody};
@@ -246,7 +246,7 @@ impl ScheduleBody {
     fn schedule(self, server: &Server, caller: &Caller, replace: bool) -> Result<NewSchedule, Problem> {
         let TickJob { queue, kind, payload, priority, policy, timeout_ms, target } = self.job;
         let job = NewJob {
-            queue: queue.unwrap_or_default(),
+            queue: named(queue)?,
             priority: priority.unwrap_or(0),
             policy,
             timeout: timeout_ms.map(Duration::from_millis),

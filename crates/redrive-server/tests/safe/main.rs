@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::print_stdout)]
 
 mod acts;
+mod encoded;
 mod front;
 mod guarded;
 mod matrix;

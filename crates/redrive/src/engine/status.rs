@@ -269,8 +269,16 @@ impl Engine {
     /// Every queue and how much is in it, by name.
     pub async fn queue_reports(&self) -> Result<Vec<QueueReport>, EngineError> {
         let now = self.now();
-        let lanes = self.store().status(now).await?.lanes;
-        let queues = self.store().queues().await?;
-        Ok(queues.into_iter().map(|queue| QueueReport::new(queue, &lanes, now)).collect())
+        let mut lanes = self.store().status(now).await?.lanes;
+        let mut queues = self.store().queues().await?;
+        queues.sort_by(|one, other| one.name.cmp(&other.name));
+        // Those of a queue beside each other: there may be very many queues.
+        lanes.sort_by(|one, other| one.queue.cmp(&other.queue));
+        let report = |queue: Queue| {
+            let first = lanes.partition_point(|lane| lane.queue < queue.name);
+            let behind = lanes.partition_point(|lane| lane.queue <= queue.name);
+            QueueReport::new(queue, lanes.get(first..behind).unwrap_or_default(), now)
+        };
+        Ok(queues.into_iter().map(report).collect())
     }
 }

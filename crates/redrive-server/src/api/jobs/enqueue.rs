@@ -116,6 +116,16 @@ fn as_sent<'de, D: Deserializer<'de>>(read: D) -> Result<Option<Box<RawValue>>, 
     Box::<RawValue>::deserialize(read).map(Some)
 }
 
+/// The queue that is named, or none. An empty text is no name, and means no other queue.
+pub(in crate::api) fn named(queue: Option<String>) -> Result<String, Problem> {
+    match queue {
+        Some(queue) if queue.is_empty() => {
+            Err(Problem::new(Code::Invalid, "refused.name").with("field", "queue").at("queue"))
+        }
+        queue => Ok(queue.unwrap_or_default()),
+    }
+}
+
 impl JobFields {
     /// Whether nothing stands beside the list.
     fn is_only_jobs(&self) -> bool {
@@ -148,7 +158,7 @@ impl JobFields {
             return Err(Problem::new(Code::Invalid, "jobs.no_time").at("timeout_ms"));
         }
         Ok(NewJob {
-            queue: self.queue.unwrap_or_default(),
+            queue: named(self.queue)?,
             kind,
             payload,
             run_at,
