@@ -11,6 +11,7 @@ mod breaker;
 mod crowded;
 mod disk;
 mod drained;
+mod followed;
 mod line;
 mod names;
 mod pair;
