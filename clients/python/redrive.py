@@ -97,6 +97,11 @@ class Client:
         self._at = random.randrange(len(self._urls))
         self._local = threading.local()
 
+    @property
+    def servers(self):
+        """How many servers it knows."""
+        return len(self._urls)
+
     # Jobs
 
     def enqueue(self, kind, payload=None, queue=None, key=None, **more):
@@ -148,9 +153,10 @@ class Client:
         """Ends attempts; answers what became of each."""
         return self.request("POST", "/v1/leases/settle", {"items": ends})["items"]
 
-    def extend(self, leases):
+    def extend(self, leases, timeout=None, tries=None):
         """Keeps leases for as long again as they were taken for; answers what became of each."""
-        return self.request("POST", "/v1/leases/extend", {"items": [{"lease": lease} for lease in leases]})["items"]
+        body = {"items": [{"lease": lease} for lease in leases]}
+        return self.request("POST", "/v1/leases/extend", body, timeout=timeout, tries=tries)["items"]
 
     # The wire
 
@@ -167,6 +173,7 @@ class Client:
         tries, trouble = tries or self._tries, None
         for attempt in range(tries):
             wait = random.uniform(0, min(LONGEST_WAIT, FIRST_WAIT * 2 ** attempt))
+            at = self._at
             try:
                 status, told, asked = self._once(method, path, data, headers, timeout or self._timeout)
                 if status < 400:
@@ -177,8 +184,9 @@ class Client:
                     raise trouble
                 wait = asked if asked is not None else wait
             except (OSError, http.client.HTTPException) as error:
-                trouble = Unreachable(f"{self._urls[self._at % len(self._urls)].netloc}: {error}")
-                self._at += 1
+                trouble = Unreachable(f"{self._urls[at % len(self._urls)].netloc}: {error}")
+                if self._at == at:  # or another thread has found out before
+                    self._at = at + 1
                 # Another server is asked at once.
                 wait = 0 if attempt + 1 < len(self._urls) else wait
             if attempt + 1 < tries:
@@ -243,7 +251,7 @@ class Job:
         self.idempotency_key, self.caller_id = item["idempotency_key"], item.get("caller_id")
         encoded = item.get("payload_base64")
         self.payload = base64.b64decode(encoded) if encoded is not None else item.get("payload")
-        self.cancelled, self.lost = threading.Event(), False
+        self.cancelled, self.lost, self.kept_until = threading.Event(), False, math.inf
         self.began = time.monotonic()
 
     def end(self, outcome, **more):
@@ -307,6 +315,8 @@ class Worker:
                 if self._stopping.is_set():
                     return
                 jobs, trouble = self._client.lease(self._queue, min(room, 1000), self._lease, self._wait, kinds, tries=1), 0
+                for job in jobs:
+                    job.kept_until = time.monotonic() + self._lease
             except (Problem, Unreachable) as error:
                 trouble += 1
                 if not self._stopping.is_set():
@@ -409,18 +419,26 @@ class Worker:
             self._send([_sent(job, job.end("dead", reason=f"its worker ended it in a way that was refused: {detail}"))], again=False)
 
     def _beat(self):
+        # A server that hangs is given up while there is time to ask another one.
+        patience = max(self._lease / 6, 0.25)
         while not self._over.wait(self._lease / 3):
             with self._lock:
                 jobs = list(self._held.values())
             for at in range(0, len(jobs), MOST_ENDS):
                 some = jobs[at:at + MOST_ENDS]
+                began = time.monotonic()
                 try:
-                    for job, answer in zip(some, self._client.extend([job.lease for job in some])):
-                        if answer["status"] in ("cancel_requested", "lost", "refused"):
+                    for job, answer in zip(some, self._client.extend([job.lease for job in some], patience, self._client.servers + 1)):
+                        if answer["status"] == "extended":
+                            job.kept_until = began + self._lease
+                        elif answer["status"] in ("cancel_requested", "lost", "refused"):
                             job.lost = answer["status"] != "cancel_requested"
                             job.cancelled.set()
                 except Exception as error:  # the next one may get through
                     log.warning("a heartbeat failed: %s", error)
+                for job in some:
+                    if time.monotonic() > job.kept_until:  # nobody answers, and somebody else may have it
+                        job.cancelled.set()
 
     def _leave(self, hands, beside):
         self._stopping.set()

@@ -3,6 +3,7 @@
 import http.server
 import json
 import os
+import socket
 import subprocess
 import threading
 import time
@@ -227,6 +228,35 @@ class Clients(unittest.TestCase):
         work(self.client, self.queue, {"slow": slow}, lambda: bool(seen), lease=0.6)
         self.assertEqual(seen, [(1, False)])
         self.assertEqual(self.client.lease(self.queue, max=1), [])
+
+    def test_a_server_that_hangs_costs_no_lease(self):
+        """R-D2: a heartbeat that gets no answer asks the next server before the lease is over."""
+        with socket.create_server(("127.0.0.1", 0)) as frozen:
+            client = redrive.Client([URL, f"http://127.0.0.1:{frozen.getsockname()[1]}"])
+            client._at = 0
+            self.client.enqueue("slow", queue=self.queue)
+            seen = []
+
+            def slow(job):
+                client._at = 1  # as if the first one had been lost meanwhile
+                time.sleep(5.0)
+                seen.append((job.attempt, job.cancelled.is_set()))
+
+            work(client, self.queue, {"slow": slow}, lambda: bool(seen), lease=3.0)
+            self.assertEqual(seen, [(1, False)])
+            self.assertEqual(self.client.lease(self.queue, max=1), [])
+            # And when nobody answers at all, the handler hears of it in time.
+            self.client.enqueue("slow", queue=self.queue)
+            seen.clear()
+
+            def alone(job):
+                client._urls = [client._urls[1]]
+                seen.append(job.cancelled.wait(10))
+
+            client._at = 0
+            with self.assertLogs("redrive", "WARNING"):
+                work(client, self.queue, {"slow": alone}, lambda: bool(seen), lease=1.0)
+            self.assertEqual(seen, [True])
 
     def test_stopping_takes_nothing_along(self):
         """R-D2: a worker that leaves in the middle of a long poll leaves the work to others, uncounted."""

@@ -190,9 +190,14 @@ export class Client {
   }
 
   /** Keeps leases for as long again as they were taken for; answers what became of each. */
-  async extend(leases: string[]): Promise<Answer[]> {
+  async extend(leases: string[], options: CallOptions = {}): Promise<Answer[]> {
     const items = leases.map((lease) => ({ lease }));
-    return (await this.call<{ items: Answer[] }>("POST", "/v1/leases/extend", { items })).items;
+    return (await this.call<{ items: Answer[] }>("POST", "/v1/leases/extend", { items }, options)).items;
+  }
+
+  /** How many servers it knows. */
+  get servers(): number {
+    return this.urls.length;
   }
 
   /** One call, made again while it may help: nobody answers, or somebody says 429, 502, 503 or 504. */
@@ -206,7 +211,8 @@ export class Client {
     let trouble: Error = new Unreachable("nobody was asked");
     for (let attempt = 0; attempt < tries; attempt++) {
       let wait = Math.random() * Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** attempt);
-      const url = this.urls[this.at % this.urls.length]!;
+      const place = this.at;
+      const url = this.urls[place % this.urls.length]!;
       const limit = new Limit(options.timeoutMs ?? this.options.timeoutMs ?? 30_000, options.signal);
       try {
         const answer = await fetch(url + path, { method, headers, body: text, signal: limit.signal });
@@ -219,7 +225,8 @@ export class Client {
       } catch (error) {
         if (error === trouble || options.signal?.aborted) throw error;
         trouble = new Unreachable(`${url}: ${words(error)}`);
-        this.at += 1;
+        // Unless another call has found out before.
+        if (this.at === place) this.at += 1;
         // Another server is asked at once.
         if (attempt + 1 < this.urls.length) wait = 0;
       } finally {
@@ -242,7 +249,7 @@ export interface WorkerOptions {
   log?: (message: string) => void;
 }
 
-interface Held { job: Job; abort: AbortController; began: number; lost: boolean }
+interface Held { job: Job; abort: AbortController; began: number; lost: boolean; keptUntil: number }
 interface Over { held: Held; end: End; length: number }
 
 /** Leases jobs of a queue, hands each to the handler of its kind, keeps the leases, and settles what ended. */
@@ -269,7 +276,7 @@ export class Worker {
   /** Works until stop() is called. */
   async run(): Promise<void> {
     const leaseMs = this.options.leaseMs ?? 30_000;
-    const beat = setInterval(() => void this.beat(), leaseMs / 3);
+    const beat = setInterval(() => void this.beat(leaseMs), leaseMs / 3);
     try {
       await this.poll(leaseMs);
       const until = Date.now() + (this.options.graceMs ?? 30_000);
@@ -298,7 +305,7 @@ export class Worker {
         const asked = { max: Math.min(room, 1_000), leaseMs, waitMs: this.options.waitMs ?? 20_000, kinds };
         const jobs = await this.client.lease(this.queue, asked, { tries: 1, signal });
         trouble = 0;
-        this.start(jobs);
+        this.start(jobs, leaseMs);
         // A server that leaves answers at once, with nothing.
         if (jobs.length === 0) await sleep(50, signal);
       } catch (error) {
@@ -317,11 +324,12 @@ export class Worker {
     await new Promise<void>((resolve) => (limit.ended = resolve));
   }
 
-  private start(jobs: LeasedJob[]): void {
+  private start(jobs: LeasedJob[], leaseMs: number): void {
+    const keptUntil = performance.now() + leaseMs;
     const byKind = new Map<string, Held[]>();
     for (const leased of jobs) {
       const abort = new AbortController();
-      const held: Held = { job: { ...leased, signal: abort.signal }, abort, began: Date.now(), lost: false };
+      const held: Held = { job: { ...leased, signal: abort.signal }, abort, began: Date.now(), lost: false, keptUntil };
       this.held.set(leased.lease, held);
       const of = byKind.get(leased.kind) ?? [];
       of.push(held);
@@ -403,20 +411,29 @@ export class Worker {
     if (again) await this.send([sendable(held, { lease: held.job.lease, outcome: "dead", reason })], false);
   }
 
-  private async beat(): Promise<void> {
+  private async beat(leaseMs: number): Promise<void> {
+    // A server that hangs is given up while there is time to ask another one.
+    const patience = { timeoutMs: Math.max(leaseMs / 6, 250), tries: this.client.servers + 1 };
     const all = [...this.held.values()];
-    for (let at = 0; at < all.length; at += 500) {
-      const some = all.slice(at, at + 500);
+    for (let at = 0; at < all.length; at += MOST_ENDS) {
+      const some = all.slice(at, at + MOST_ENDS);
+      const began = performance.now();
       try {
-        const answers = await this.client.extend(some.map((held) => held.job.lease));
+        const answers = await this.client.extend(some.map((held) => held.job.lease), patience);
         answers.forEach((answer, place) => {
-          if (answer.status === "extended") return;
-          some[place]!.lost = answer.status !== "cancel_requested";
-          some[place]!.abort.abort();
+          const held = some[place]!;
+          if (answer.status === "extended") {
+            held.keptUntil = began + leaseMs;
+            return;
+          }
+          held.lost = answer.status !== "cancel_requested";
+          held.abort.abort();
         });
       } catch (error) {
         this.log(`a heartbeat failed: ${words(error)}`);
       }
+      // Nobody answers, and somebody else may have it.
+      for (const held of some) if (performance.now() > held.keptUntil) held.abort.abort();
     }
   }
 

@@ -20,6 +20,10 @@ pub struct LeaseToken {
     pub fence: i64,
 }
 
+/// Nobody gets more bytes of payload at once, but for the last job that begins below this: what is handed out is in memory, here and
+/// there, and goes over a line before the first heartbeat can come.
+pub const MOST_LEASED_BYTES: usize = 8 << 20;
+
 /// What a worker asks for.
 #[derive(Debug, Clone)]
 pub struct LeaseRequest {
@@ -31,7 +35,7 @@ pub struct LeaseRequest {
     pub kinds: Vec<String>,
     /// Only what is reserved for this worker.
     pub reserved_only: bool,
-    /// At most so many.
+    /// At most so many; fewer when they are large ([`MOST_LEASED_BYTES`]).
     pub max: usize,
     /// For so long, unless it is extended.
     pub lease_for: Duration,

@@ -67,7 +67,7 @@ pub use job::{
     DEFAULT_QUEUE, Enqueued, Job, JobRecord, JobState, Jobs, MAX_BATCH, MAX_NAME_BYTES, MAX_OVERRIDES_BYTES,
     MAX_PAYLOAD_BYTES, NewJob, Origin, PRIORITIES, RunNow,
 };
-pub use lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, Renewal, Seized};
+pub use lease::{LeaseRequest, LeaseToken, LeasedJob, Leases, MOST_LEASED_BYTES, Renewal, Seized};
 pub use letter_group::{Group, GroupCounts, GroupQuery, GroupState, Groups};
 pub use metric::{MOST_RETRIES, Metric, MetricCount, Metrics, MetricsQuery, bucket_end, bucket_of, hour_of};
 pub use outbox::{Added, ItemQuery, ItemState, NewItem, NextSend, Outbox, OutboxItem, SendEnd};

@@ -103,6 +103,7 @@ impl Group {
     fn forget(&mut self) {
         for call in &mut self.leases {
             call.leased.clear();
+            call.bytes = 0;
         }
     }
 

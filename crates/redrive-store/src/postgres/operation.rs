@@ -14,7 +14,7 @@ use crate::error::{StoreError, Trouble};
 use crate::id::WorkerId;
 use crate::idempotency::Claimed;
 use crate::job::{Enqueued, NewJob};
-use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Renewal};
+use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, MOST_LEASED_BYTES, Renewal};
 use crate::settle::{Ending, Settled, Settlement};
 use crate::time::Timestamp;
 
@@ -70,6 +70,8 @@ pub(super) struct LeaseCall {
     pub(super) until: Instant,
     pub(super) request: LeaseRequest,
     pub(super) leased: Vec<LeasedJob>,
+    /// How much payload those are.
+    pub(super) bytes: usize,
     /// Whether the store was looked into for it.
     pub(super) looked: bool,
     /// Whether it has waited.
@@ -91,6 +93,7 @@ impl LeaseCall {
                 until,
                 request,
                 leased: Vec::new(),
+                bytes: 0,
                 looked: false,
                 waited: false,
                 number: None,
@@ -118,7 +121,7 @@ impl LeaseCall {
 
     /// How many more it takes.
     pub(super) fn room(&self) -> usize {
-        self.request.max.saturating_sub(self.leased.len())
+        if self.bytes >= MOST_LEASED_BYTES { 0 } else { self.request.max.saturating_sub(self.leased.len()) }
     }
 
     /// Tells the worker. When it went away between asking and getting, there is something to give back.

@@ -15,7 +15,7 @@ use super::texts::sql;
 use super::tx::{Clock, Tx};
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId};
-use crate::lease::{LeasedJob, Renewal};
+use crate::lease::{LeasedJob, MOST_LEASED_BYTES, Renewal};
 use crate::protocol::{Claim, Standing};
 use crate::row::EventRow;
 use crate::time::{Timestamp, whole_millis};
@@ -90,8 +90,13 @@ pub(super) async fn take(
     let text = if memory.borrow().some_paused { sql!("ready_take_paused") } else { sql!("ready_take") };
     let mut taken = Vec::with_capacity(rounds.len());
     for Round { calls, places, max, now } in rounds {
-        let rows = line.all(text, args![places, max, now]).await?;
-        let is_all = i64::try_from(rows.len()).unwrap_or(i64::MAX) < max;
+        let most_bytes = i64::try_from(MOST_LEASED_BYTES.saturating_mul(calls.len())).unwrap_or(i64::MAX);
+        let rows = line.all(text, args![places, max, now, most_bytes]).await?;
+        let mut bytes = 0_i64;
+        for row in &rows {
+            bytes = bytes.saturating_add(column(row, 29)?);
+        }
+        let is_all = i64::try_from(rows.len()).unwrap_or(i64::MAX) < max && bytes < most_bytes;
         taken.push(Taken { calls, idle: if is_all { places } else { Vec::new() }, rows });
     }
     Ok(taken)
@@ -198,6 +203,7 @@ fn lease_one(tx: &mut Tx<'_>, call: &mut LeaseCall, leasable: Leasable) -> Resul
         event: leased.event.0,
     });
     tx.batch.count(lane_id, |delta| delta.leased += 1);
+    call.bytes += leased.job.payload.len();
     call.leased.push(leased);
     Ok(())
 }

@@ -10,7 +10,7 @@ use super::{millis, queue, settle, sql};
 use crate::error::StoreError;
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
-use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, Renewal, Seized};
+use crate::lease::{LeaseRequest, LeaseToken, LeasedJob, MOST_LEASED_BYTES, Renewal, Seized};
 use crate::protocol::{Claim, Standing};
 use crate::row::{EventRow, count};
 use crate::seal::Cell;
@@ -76,7 +76,19 @@ pub(super) fn lease(
     for left in due.drain(request.max.min(due.len())..) {
         batch.memory.idle.remove(&left.place);
     }
-    due.iter().map(|due| lease_one(batch, now, request, due)).collect()
+    let (mut leased, mut bytes) = (Vec::with_capacity(due.len()), 0);
+    let mut due = due.into_iter();
+    while bytes < MOST_LEASED_BYTES
+        && let Some(one) = due.next()
+    {
+        let one = lease_one(batch, now, request, &one)?;
+        bytes += one.job.payload.len();
+        leased.push(one);
+    }
+    for left in due {
+        batch.memory.idle.remove(&left.place);
+    }
+    Ok(leased)
 }
 
 /// What is due in one lane, best first, at most `max`. Work that waits for its time is stepped over a rank at a time, so

@@ -32,6 +32,36 @@ pub(crate) async fn two_workers_never_share_a_job(given: &Given) {
     assert_eq!(all.into_iter().collect::<HashSet<_>>().len(), JOBS);
 }
 
+/// R-D1, reliability 58: nobody gets more at once than a few megabytes, however many were asked for; what is left is there for the next
+/// look, and for who waits.
+pub(crate) async fn large_jobs_are_handed_out_a_few_at_a_time(given: &Given) {
+    let large = || NewJob { payload: vec![7; 1 << 20], ..job("a") };
+    given.store.enqueue(at(0), vec![large(); 20]).await.unwrap();
+    let worker = Hand(&*given.store).worker().await;
+    let request = |wait| LeaseRequest { wait, ..wants(worker, &["a"], 1_000) };
+    let mut got = Vec::new();
+    for wait in [Duration::ZERO, Duration::from_secs(30), Duration::from_secs(30)] {
+        got.push(given.store.lease(at(0), request(wait)).await.unwrap().len());
+    }
+    assert_eq!(got, [8, 8, 4]);
+    given.store.enqueue(at(0), vec![job("a"); 300]).await.unwrap();
+    assert_eq!(given.store.lease(at(0), request(Duration::ZERO)).await.unwrap().len(), 300);
+    // Two who wait together share what comes.
+    let waiting = [0, 1].map(|_| {
+        let (store, request) = (Arc::clone(&given.store), request(Duration::from_secs(30)));
+        tokio::spawn(async move { store.lease(at(0), request).await.unwrap().len() })
+    });
+    given.store.enqueue(at(0), vec![large(); 14]).await.unwrap();
+    let mut shared = 0;
+    for one in waiting {
+        let many = one.await.unwrap();
+        assert!((1..=8).contains(&many), "{many}");
+        shared += many;
+    }
+    let rest = given.store.lease(at(0), request(Duration::ZERO)).await.unwrap().len();
+    assert_eq!(shared + rest, 14);
+}
+
 /// R-D1: higher first; among equals what is due first; among those what came first.
 pub(crate) async fn priority_comes_first_then_time(given: &Given) {
     let hand = Hand(&*given.store);

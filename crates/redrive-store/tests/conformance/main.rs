@@ -62,7 +62,7 @@ macro_rules! suite {
                 freed_by_success_cancel_and_death, redrive_is_refused_while_the_key_is_taken,
             ]);
             suite!(@ $back_end lease [
-                two_workers_never_share_a_job, priority_comes_first_then_time, later_work_hides_nothing,
+                two_workers_never_share_a_job, large_jobs_are_handed_out_a_few_at_a_time, priority_comes_first_then_time, later_work_hides_nothing,
                 only_what_was_asked_for, max_is_kept, not_begun_is_not_counted, past_its_deadline_nothing_begins,
                 the_fence_grows, a_lease_may_last_for_ever, a_dropped_answer_gives_back_uncounted,
                 an_answer_dropped_at_any_moment_gives_back_uncounted,
