@@ -8,6 +8,7 @@ mod guarded;
 mod matrix;
 mod own;
 mod redaction;
+mod silent;
 mod slow;
 mod smuggling;
 mod streams;

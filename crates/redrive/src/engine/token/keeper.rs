@@ -2,6 +2,9 @@
 //! token that was revoked elsewhere ends everywhere within a second. One that was made elsewhere counts at once: what is not known is
 //! looked up.
 //!
+//! However many ask, one reads, and all who came before it ended have what it found, also when that is an error: a database that is slow
+//! or does not answer is waited for once, and not by one after the other.
+//!
 //! Whatever is wrong with a token, the same work is done and the same answer given: an id that nobody has, a wrong secret, a
 //! revoked and an expired token cannot be told apart.
 
@@ -12,7 +15,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use redrive_store::{NoticeChange, Timestamp};
+use redrive_store::{NoticeChange, StoreError, Timestamp};
 use subtle::{Choice, ConstantTimeEq};
 use tokio::time::Instant;
 
@@ -36,8 +39,8 @@ pub struct TokenKeeper(Arc<Kept>);
 struct Kept {
     engine: Engine,
     known: RwLock<Option<Arc<Known>>>,
-    /// Held by whoever reads: the others wait for it instead of reading as well.
-    reading: tokio::sync::Mutex<()>,
+    /// Held by whoever reads: the others wait for it instead of reading as well. When the last look failed, and how.
+    reading: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
     used: Mutex<HashMap<String, Timestamp>>,
 }
 
@@ -145,40 +148,49 @@ impl TokenKeeper {
         *self.0.known.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// What is known, if it is fresh enough.
-    fn fresh(&self) -> Option<Arc<Known>> {
+    /// What is known, if that is enough.
+    fn at_hand(&self, enough: impl Fn(&Known) -> bool) -> Option<Arc<Known>> {
         let known = self.0.known.read().unwrap_or_else(PoisonError::into_inner);
-        let is_fresh = |known: &&Arc<Known>| {
-            known.read_at.elapsed() < if known.tokens.is_empty() { FRESH_NONE } else { FRESH }
-        };
-        known.as_ref().filter(is_fresh).map(Arc::clone)
+        known.as_ref().filter(|known| enough(known)).map(Arc::clone)
     }
 
+    /// What was known a moment before we asked, or later.
     async fn known(&self) -> Result<Arc<Known>, EngineError> {
-        match self.fresh() {
+        let asked = Instant::now();
+        let fresh = move |known: &Known| {
+            known.read_at + if known.tokens.is_empty() { FRESH_NONE } else { FRESH } > asked
+        };
+        match self.at_hand(fresh) {
             Some(known) => Ok(known),
-            None => self.read(TokenKeeper::fresh).await,
+            None => self.read(asked, fresh).await,
         }
     }
 
     /// What is known by a look that began after this moment.
     async fn read_since(&self, moment: Instant) -> Result<Arc<Known>, EngineError> {
-        self.read(|keeper| {
-            let known = keeper.0.known.read().unwrap_or_else(PoisonError::into_inner);
-            known.as_ref().filter(|known| known.read_at > moment).map(Arc::clone)
-        })
-        .await
+        self.read(Instant::now(), |known| known.read_at > moment).await
     }
 
-    /// Reads all tokens, unless somebody else has done so while we waited for our turn.
-    async fn read(
-        &self,
-        enough: impl Fn(&TokenKeeper) -> Option<Arc<Known>>,
-    ) -> Result<Arc<Known>, EngineError> {
-        let _reading = self.0.reading.lock().await;
-        if let Some(known) = enough(self) {
+    /// Reads all tokens, unless somebody else has done so while we waited for our turn, or tried in vain.
+    async fn read(&self, asked: Instant, enough: impl Fn(&Known) -> bool) -> Result<Arc<Known>, EngineError> {
+        let mut failed = self.0.reading.lock().await;
+        if let Some(known) = self.at_hand(enough) {
             return Ok(known);
         }
+        if let Some((at, error)) = &*failed
+            && *at >= asked
+        {
+            return Err(error.clone().into());
+        }
+        let read = self.look().await;
+        *failed = match &read {
+            Err(EngineError::Store(error)) => Some((Instant::now(), error.clone())),
+            _ => None,
+        };
+        read
+    }
+
+    async fn look(&self) -> Result<Arc<Known>, EngineError> {
         // As old as the moment before it was read.
         let read_at = Instant::now();
         let engine = &self.0.engine;
