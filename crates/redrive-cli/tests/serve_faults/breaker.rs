@@ -46,7 +46,7 @@ fn an_open_breaker_outlives_its_servers() {
     far.down.store(true, Ordering::SeqCst);
     let jobs = 60;
     let job = |n: usize| json!({ "kind": "pay", "queue": "bank", "target": "bank", "policy": "patient", "payload": n });
-    pair.doors.enqueue((0..jobs).map(job).collect());
+    pair.doors.enqueue(&(0..jobs).map(job).collect::<Vec<Value>>());
     let crew = Crew::work(&pair.doors, &far, "bank", 8, Duration::from_millis(40));
     let mut quiet = Vec::new();
     for round in 0..4 {

@@ -161,7 +161,7 @@ fn holds(home: &Home, told: &Told) {
                     assert_eq!((record.attempts, record.crashes), (0, 0), "{id} was given back, and counted");
                 }
                 JobState::Leased { .. } => {
-                    assert!(told.held.contains(id), "nobody knows of the lease of {id}")
+                    assert!(told.held.contains(id), "nobody knows of the lease of {id}");
                 }
                 JobState::Dead(_) => panic!("{id} is dead"),
             }
@@ -185,5 +185,5 @@ fn a_drain_under_load_loses_nothing() {
 /// R-D1, R-D2, reliability row 27: told twice it leaves at once, although a request hangs; what was answered is in the store all the same.
 #[test]
 fn told_twice_under_load_it_leaves_at_once_and_loses_nothing() {
-    drained(Duration::from_millis(1_000), true);
+    drained(Duration::from_secs(1), true);
 }

@@ -109,7 +109,7 @@ fn a_follower_of_two_servers_hears_everything_once() {
         Follower::new(&pair.doors, 3, "?type=job_enqueued"),
     ];
     let stop = Arc::new(AtomicBool::new(false));
-    let (far, followed) = (Arc::new(FarSide::default()), Arc::new(AtomicBool::new(false)));
+    let (far, written) = (Arc::new(FarSide::default()), Arc::new(AtomicBool::new(false)));
     let listening = followers.each_ref().map(|follower| {
         let (follower, stop) = (Arc::clone(follower), Arc::clone(&stop));
         std::thread::spawn(move || follower.run(&stop))
@@ -117,10 +117,10 @@ fn a_follower_of_two_servers_hears_everything_once() {
     // Both servers write: jobs come in, one by one and many at a time, and are done.
     let writers: Vec<_> = (0..6)
         .map(|number| {
-            let (doors, followed) = (pair.doors.clone(), Arc::clone(&followed));
+            let (doors, written) = (pair.doors.clone(), Arc::clone(&written));
             std::thread::spawn(move || {
                 let mut added = 0_u64;
-                while !followed.load(Ordering::SeqCst) {
+                while !written.load(Ordering::SeqCst) {
                     let queue = if number % 2 == 0 { "loud" } else { "quiet" };
                     let count = if number < 4 { 1 } else { 8 };
                     let jobs: Vec<Value> =
@@ -141,7 +141,7 @@ fn a_follower_of_two_servers_hears_everything_once() {
         pair.kill(kill % 2);
     }
     std::thread::sleep(Duration::from_millis(800));
-    followed.store(true, Ordering::SeqCst);
+    written.store(true, Ordering::SeqCst);
     let added: u64 = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
     drop(crew);
     // Nobody adds anything any more; what a killed server had leased may still lapse.
@@ -158,7 +158,9 @@ fn a_follower_of_two_servers_hears_everything_once() {
     let (all, some) = (everything(&pair, ""), everything(&pair, "?type=job_enqueued"));
     until("who listens to one type hears no more", || followers[3].heard().last() >= some.last());
     stop.store(true, Ordering::SeqCst);
-    listening.into_iter().for_each(|listening| listening.join().unwrap());
+    for one in listening {
+        one.join().unwrap();
+    }
     println!("{added} jobs acknowledged, {} events", all.len());
     assert!(all.len() as u64 >= added && added > 200, "{added}");
     for (follower, wanted) in followers.iter().zip([&all, &all, &all, &some]) {

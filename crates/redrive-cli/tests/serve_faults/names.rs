@@ -92,7 +92,7 @@ const OURS: &str = "redrive-alerts";
 
 /// Percent-encoded, so that any name can stand in a path.
 fn in_path(name: &str) -> String {
-    name.bytes().map(|byte| format!("%{byte:02X}")).collect()
+    name.bytes().flat_map(|byte| format!("%{byte:02X}").into_bytes()).map(char::from).collect()
 }
 
 /// Reliability row 72: what cannot be printed, is empty, too long or ours is no name of a queue, wherever it is named; everything else is itself and nothing

@@ -32,8 +32,8 @@ fn killed_servers_pass_no_limit_and_free_their_places() {
     let (jobs, calls) = (240, 60);
     let order = |n: usize| json!({ "kind": "order", "queue": "orders", "payload": { "n": n } });
     let call = |n: usize| json!({ "kind": "http", "queue": "calls", "payload": { "method": "POST", "url": url, "body": n.to_string() } });
-    pair.doors.enqueue((0..jobs).map(order).collect());
-    pair.doors.enqueue((0..calls).map(call).collect());
+    pair.doors.enqueue(&(0..jobs).map(order).collect::<Vec<Value>>());
+    pair.doors.enqueue(&(0..calls).map(call).collect::<Vec<Value>>());
     let crew = Crew::work(&pair.doors, &far, "orders", 12, Duration::from_millis(80));
     for kill in 0..6 {
         std::thread::sleep(Duration::from_millis(900));
