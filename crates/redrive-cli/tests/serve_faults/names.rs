@@ -95,7 +95,7 @@ fn in_path(name: &str) -> String {
     name.bytes().flat_map(|byte| format!("%{byte:02X}").into_bytes()).map(char::from).collect()
 }
 
-/// Reliability row 72: what cannot be printed, is empty, too long or ours is no name of a queue, wherever it is named; everything else is itself and nothing
+/// Reliability row 72: what cannot be printed or seen, is empty, too long or ours is no name of a queue, wherever it is named; everything else is itself and nothing
 /// else: its twin in another script, its neighbour in a path, a pattern, a statement.
 #[test]
 fn odd_names_are_refused_or_are_themselves() {
@@ -106,7 +106,9 @@ fn odd_names_are_refused_or_are_themselves() {
         (status, serde_json::from_str::<Value>(&said).unwrap_or_default())
     };
     let long = "q".repeat(256);
-    for bad in ["", "a\0b", "a\nb", "a\rb", "\u{1b}[2J", "a\u{7f}", "a\u{85}b", long.as_str(), OURS] {
+    let bad = ["", "a\0b", "a\nb", "a\rb", "\u{1b}[2J", "a\u{7f}", "a\u{85}b", long.as_str(), OURS];
+    let unseen = ["orders ", " orders", "orders\u{200b}", "\u{202e}sredro", "or\u{ad}ders", "\u{feff}orders"];
+    for bad in bad.into_iter().chain(unseen) {
         let (status, problem) = post("/v1/jobs", json!({ "kind": "k", "queue": bad }));
         assert!((400..500).contains(&status) && problem["field"] == "queue", "{bad:?}: {status} {problem}");
         let all = json!({ "jobs": [{ "kind": "k" }, { "kind": "k", "queue": bad }] });
@@ -114,6 +116,10 @@ fn odd_names_are_refused_or_are_themselves() {
         assert!((400..500).contains(&status), "{bad:?}: {status} {problem}");
         // Who operates may pause what is ours.
         for act in ["lease", "pause"].into_iter().filter(|act| *act == "lease" || bad != OURS) {
+            if unseen.contains(&bad) {
+                // What was made here by other ways can be had.
+                continue;
+            }
             let (status, answer) = post(&format!("/v1/queues/{}/{act}", in_path(bad)), json!({}));
             let nothing = status == 200 && answer["items"] == json!([]);
             assert!((400..500).contains(&status) || nothing, "{act} {bad:?}: {status} {answer}");
@@ -124,8 +130,6 @@ fn odd_names_are_refused_or_are_themselves() {
         "orders",
         "оrders",
         "ORDERS",
-        "orders ",
-        "orders\u{200b}",
         "..",
         "../orders",
         "a/b",

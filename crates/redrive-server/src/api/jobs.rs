@@ -17,7 +17,7 @@ pub(super) use enqueue::{allowed, named};
 use list::{Head, JobsQuery};
 use look::{LookQuery, Story, Trace};
 use operate::{Cancelled, Retried, RetryBody};
-pub(super) use origin::{check_origin, not_alerts};
+pub(super) use origin::{check_origin, fillable, not_alerts};
 use shapes::{AddedOneOrMany, Job};
 
 pub(super) fn routes() -> Vec<Route> {

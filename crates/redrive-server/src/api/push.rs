@@ -11,7 +11,7 @@ use redrive_store::Origin;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::jobs::not_alerts;
+use super::jobs::fillable;
 use crate::Server;
 use crate::act::{Why, act};
 use crate::body::{Body, MayBody};
@@ -142,7 +142,7 @@ async fn put(
     Body(body): Body<PushBody>,
 ) -> Result<Once<PushShown>, Problem> {
     caller.must_reach_all()?;
-    not_alerts(&body.queue, "queue")?;
+    fillable(&body.queue, "queue")?;
     // What cannot be is told before anything is written down.
     server.settings().guard.check(&body.url).map_err(|refused| not_called(&refused))?;
     let PushBody { queue, url, kinds, secrets, rotate, concurrency, batch, timeout_ms, enabled, why } = body;

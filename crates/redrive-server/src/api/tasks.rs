@@ -14,7 +14,7 @@ use redrive_store::{NewJob, Origin, TaskId, TaskState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::jobs::{check_origin, not_alerts};
+use super::jobs::{check_origin, fillable};
 use crate::Server;
 use crate::act::{Why, act};
 use crate::body::{Body, MayBody};
@@ -165,7 +165,7 @@ async fn begin(
     if !caller.reaches(queue) {
         return Err(Problem::new(Code::Forbidden, "token.queue").with("queue", queue).at("plan.queue"));
     }
-    not_alerts(queue, "plan.queue")?;
+    fillable(queue, "plan.queue")?;
     refuse_commands(&plan)?;
     check_calls(&server, &plan)?;
     check_plan(&plan).map_err(|(number, error)| {

@@ -9,7 +9,7 @@ use crate::problem::{Code, Problem};
 
 /// Whether a job that comes through the API may be added: its payload must be one that its kind can run.
 pub(in crate::api) fn check_origin(server: &Server, job: &NewJob) -> Result<(), Problem> {
-    not_alerts(job.queue(), "queue")?;
+    fillable(job.queue(), "queue")?;
     match &*job.kind {
         ALERT_KIND => Err(Problem::new(Code::Forbidden, "jobs.alerts").at("kind")),
         "exec" => {
@@ -20,6 +20,22 @@ pub(in crate::api) fn check_origin(server: &Server, job: &NewJob) -> Result<(), 
         "http" => HttpSpec::from_payload(&job.payload).map(drop).map_err(|bad| no_call(&bad)),
         _ => Ok(()),
     }
+}
+
+/// Whether a queue may be filled from outside. A name that looks like another one is not made here: a person could not tell them apart.
+pub(in crate::api) fn fillable(queue: &str, field: &'static str) -> Result<(), Problem> {
+    not_alerts(queue, field)?;
+    if queue.contains(is_invisible) || queue.trim() != queue {
+        return Err(Problem::new(Code::Invalid, "jobs.invisible").at(field));
+    }
+    Ok(())
+}
+
+/// Signs that are not seen, or that turn what follows around.
+fn is_invisible(sign: char) -> bool {
+    matches!(sign,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Whether a queue may be filled or emptied from outside: messages of alerts are redrive's own, and nobody makes them up or takes
