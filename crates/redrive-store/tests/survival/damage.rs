@@ -50,7 +50,8 @@ async fn heals(store: &Sqlite) -> JobId {
 /// Reliability row 7: with so much room left, writes go on until the disk is full; then new work is refused as that, what
 /// is under way can end, reading goes on, and with room it heals. Nothing acknowledged is lost, nothing refused is there.
 async fn full_with(room: usize) -> usize {
-    let disk = Mounted::tmpfs("size=16m");
+    // Large enough that there is room for the reserve again once the filler is gone.
+    let disk = Mounted::tmpfs("size=20m");
     let path = disk.path().join("redrive.db");
     let store = open(&path).unwrap();
     let hand = Hand(&store);
