@@ -434,7 +434,7 @@ impl Trouble {
             Trouble::Outbox(trouble) => trouble.hint(lang),
             Trouble::Alert(problem) => alert::hint(problem, lang),
             Trouble::Schedule(trouble) => trouble.hint(lang),
-            Trouble::Push(trouble) => trouble.hint(lang),
+            Trouble::Push(trouble) => Some(trouble.hint(lang)),
             Trouble::Task(trouble) => Some(trouble.hint(lang)),
             Trouble::Proxy(trouble) => Some(trouble.hint(lang)),
             Trouble::Serve(trouble) => Some(trouble.hint(lang)),

@@ -208,12 +208,12 @@ fn config_check_counts_what_it_checked() {
         std::fs::write(folder.path().join("redrive.toml"), text).unwrap();
         line(&format!("config check {flags}")).in_directory(folder.path()).run()
     };
-    let fine = check(&file, "--plain");
+    let passed = check(&file, "--plain");
     let counted = "is fine (policies: 1, targets: 1, receivers of alerts: 1, push endpoints: 1)\n";
-    assert!(fine.code == 0 && fine.stdout.ends_with(counted), "{fine}");
-    let fine = check(&file, "--plain --lang ja");
+    assert!(passed.code == 0 && passed.stdout.ends_with(counted), "{passed}");
+    let passed = check(&file, "--plain --lang ja");
     let counted = "（ポリシー 1 件、呼び出し先 1 件、アラートの通知先 1 件、プッシュ先 1 件）\n";
-    assert!(fine.stdout.ends_with(counted), "{fine}");
+    assert!(passed.stdout.ends_with(counted), "{passed}");
     let json: serde_json::Value = serde_json::from_str(&check(&file, "--json").stdout).unwrap();
     assert_eq!((&json["targets"][0], &json["push"][0]), (&"queue:mail".into(), &"crm".into()), "{json}");
     assert!(check("# nothing\n", "--plain").stdout.ends_with("redrive.toml is fine\n"));

@@ -21,7 +21,7 @@ pub(super) fn run(command: Option<PushCommand>, stage: &mut Stage<'_>) -> Result
         PushCommand::Show { name, with_url } => {
             show(&name, with_url, stage).and_then(|view| shown(&view, Exit::Done, stage))
         }
-        PushCommand::Set(args) => set(*args, stage),
+        PushCommand::Set(args) => set(&args, stage),
         PushCommand::Remove { name, why } => {
             remove(name, why.as_deref(), stage).and_then(|view| shown(&view, Exit::Done, stage))
         }
@@ -58,10 +58,10 @@ fn show(name: &str, with_url: bool, stage: &Stage<'_>) -> Result<PushView, Troub
 }
 
 /// Makes the store when there is none: a service may be named before there is work for it.
-fn set(args: PushSetArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
+fn set(args: &PushSetArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let name = args.name.clone();
     let config = stage.settings.config()?;
-    let wish = wish(&args, stage)?;
+    let wish = wish(args, stage)?;
     let is_whole = wish.queue.is_some() && wish.url.is_some();
     let incomplete = |name| Trouble::Push(PushTrouble::Incomplete { name });
     // No store is made for what is refused.

@@ -26,7 +26,7 @@ pub(super) fn run(command: Option<ScheduleCommand>, stage: &mut Stage<'_>) -> Re
         ScheduleCommand::Resume(arg) => {
             pause(arg, false, stage).and_then(|view| shown(&view, Exit::Done, stage))
         }
-        ScheduleCommand::Run(arg) => run_now(arg, stage).and_then(|view| shown(&view, Exit::Done, stage)),
+        ScheduleCommand::Run(arg) => run_now(&arg, stage).and_then(|view| shown(&view, Exit::Done, stage)),
     }
 }
 
@@ -112,7 +112,7 @@ fn pause(arg: ScheduleArg, paused: bool, stage: &Stage<'_>) -> Result<ScheduleCh
     Ok(ScheduleChangedView::new(arg.name, change, changed == Some(true)))
 }
 
-fn run_now(arg: ScheduleArg, stage: &Stage<'_>) -> Result<EnqueuedView, Trouble> {
+fn run_now(arg: &ScheduleArg, stage: &Stage<'_>) -> Result<EnqueuedView, Trouble> {
     let config = stage.settings.config()?;
     let opened = opened::to_read(stage)?;
     let engine = opened.engine(&config, stage)?;

@@ -21,7 +21,7 @@ pub(super) fn run(command: Option<TargetsCommand>, stage: &mut Stage<'_>) -> Res
         }
         TargetsCommand::Limit(args) => limit(args, stage).and_then(|view| shown(&view, Exit::Done, stage)),
         TargetsCommand::Reset { target, why } => {
-            reset(target, why, stage).and_then(|view| shown(&view, Exit::Done, stage))
+            reset(target, why.as_deref(), stage).and_then(|view| shown(&view, Exit::Done, stage))
         }
     }
 }
@@ -66,10 +66,10 @@ fn limit(args: TargetLimitArgs, stage: &mut Stage<'_>) -> Result<TargetChangedVi
     Ok(TargetChangedView::new(target, change))
 }
 
-fn reset(target: String, why: Option<String>, stage: &mut Stage<'_>) -> Result<TargetChangedView, Trouble> {
+fn reset(target: String, why: Option<&str>, stage: &mut Stage<'_>) -> Result<TargetChangedView, Trouble> {
     let opened = opened::to_read(stage)?;
     let engine = opened.engine(&stage.settings.config()?, stage)?;
-    act::record(&opened, &engine, "target.reset", target.as_str(), why.as_deref(), stage)?;
+    act::record(&opened, &engine, "target.reset", target.as_str(), why, stage)?;
     let known = opened.runtime.block_on(engine.reset_target(&target))?;
     opened.wait(opened.store.close())?;
     if !known {

@@ -50,17 +50,17 @@ impl PushTrouble {
         }
     }
 
-    pub(super) fn hint(&self, lang: Lang) -> Option<String> {
+    pub(super) fn hint(&self, lang: Lang) -> String {
         let key = |key: &str| format!("trouble.hint.push.{key}");
         match self {
-            PushTrouble::Unknown { .. } => Some(say(lang, &key("unknown"))),
-            PushTrouble::Configured { .. } => Some(say(lang, "trouble.hint.serve.bad-push")),
-            PushTrouble::Incomplete { name } => Some(text(lang, &key("incomplete"), &[("name", name)])),
+            PushTrouble::Unknown { .. } => say(lang, &key("unknown")),
+            PushTrouble::Configured { .. } => say(lang, "trouble.hint.serve.bad-push"),
+            PushTrouble::Incomplete { name } => text(lang, &key("incomplete"), &[("name", name)]),
             PushTrouble::Secret { variable } => {
-                Some(text(lang, "trouble.hint.serve.push-secret", &[("variable", variable)]))
+                text(lang, "trouble.hint.serve.push-secret", &[("variable", variable)])
             }
-            PushTrouble::Problem(PushProblem::TooMany(_)) => Some(say(lang, &key("too-many"))),
-            PushTrouble::Problem(PushProblem::Bad(_)) => Some(say(lang, &key("bad"))),
+            PushTrouble::Problem(PushProblem::TooMany(_)) => say(lang, &key("too-many")),
+            PushTrouble::Problem(PushProblem::Bad(_)) => say(lang, &key("bad")),
         }
     }
 }
