@@ -216,7 +216,7 @@ fn without_inodes_it_says_why_or_goes_on() {
                         match open(&path) {
                             Ok(store) => break store,
                             Err(error) => {
-                                assert!(began.elapsed() < Duration::from_secs(10), "{inodes}: {error:?}")
+                                assert!(began.elapsed() < Duration::from_secs(10), "{inodes}: {error:?}");
                             }
                         }
                         std::thread::sleep(Duration::from_millis(20));
