@@ -1,4 +1,4 @@
-//! The log of `redrive serve`: whatever strangers and jobs say, a line is a line (reliability row 68).
+//! The log of `redrive serve`: whatever strangers and jobs say, a line is a line (reliability row 68; R-C2: a person reads it on a terminal).
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
