@@ -191,7 +191,10 @@ fn what_no_program_can_be_given_is_refused() {
     check(r#"{"command": "a\u0000"}"#, "subtasks[0].command: there is a NUL");
     check(r#"{"command": []}"#, "subtasks[0].command: nothing is given");
     check(r#"{"command": [""]}"#, "subtasks[0].command[0]: nothing is given");
-    check(r#"{"command": ["a"], "env": {"A=B": "c"}}"#, "subtasks[0].env.\"A=B\": \"[redacted]\" cannot be a name");
+    check(
+        r#"{"command": ["a"], "env": {"A=B": "c"}}"#,
+        "subtasks[0].env.\"A=B\": \"[redacted]\" cannot be a name",
+    );
     check(r#"{"command": ["a"], "env": {"A": "\u0000"}}"#, "subtasks[0].env.A: there is a NUL");
     check(r#"{"command": ["a"], "cwd": ""}"#, "subtasks[0].cwd: nothing is given");
     check(r#"{"command": ["a"], "timeout": "0"}"#, "subtasks[0].timeout: \"0\" is too small");
@@ -199,7 +202,7 @@ fn what_no_program_can_be_given_is_refused() {
         r#"{"command": ["a"], "snapshot": {"roots": "a", "max_size": "9 apples"}}"#,
         "\"9 apples\" is not a size",
     );
-    check(r#"{"http": {"url": "ftp://a"}}"#, "subtasks[0].http.url: \"ftp://a\" is not recognised");
+    check(r#"{"http": {"url": "ftp://a"}}"#, "subtasks[0].http.url: \"[redacted]\" is not recognised");
     check(
         r#"{"http": {"url": "http://a", "headers": [["a", "b", "c"]]}}"#,
         "subtasks[0].http.headers[0]: 3 are too many",

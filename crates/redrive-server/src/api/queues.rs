@@ -82,10 +82,13 @@ struct QueueShape {
 #[allow(dead_code)] // Only its schema is used.
 struct LimitsShape {
     /// How many may begin in a time, such as `10/s`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<String>,
     /// How many of them may come at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
     burst: Option<u32>,
     /// How many may run at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
     concurrency: Option<u32>,
 }
 
