@@ -92,7 +92,8 @@ class Client:
     def __init__(self, urls, token=None, timeout=30.0, tries=8, ssl_context=None, sleep=time.sleep):
         urls = [urls] if isinstance(urls, str) else list(urls)
         self._urls = [urllib.parse.urlsplit(url.rstrip("/")) for url in urls]
-        self._token, self._timeout, self._tries = token, timeout, max(1, tries)
+        # Out of a file it has a line's end.
+        self._token, self._timeout, self._tries = token.strip() if token else None, timeout, max(1, tries)
         self._ssl, self._sleep = ssl_context, sleep
         self._at = random.randrange(len(self._urls))
         self._local = threading.local()

@@ -205,7 +205,8 @@ export class Client {
     const tries = options.tries ?? this.options.tries ?? 8;
     const headers: Record<string, string> = { Accept: "application/json" };
     if (body !== undefined) headers["Content-Type"] = "application/json";
-    if (this.options.token) headers["Authorization"] = `Bearer ${this.options.token}`;
+    // Out of a file it has a line's end.
+    if (this.options.token) headers["Authorization"] = `Bearer ${this.options.token.trim()}`;
     if (options.key) headers["Idempotency-Key"] = options.key;
     const text = body === undefined ? null : JSON.stringify(body);
     let trouble: Error = new Unreachable("nobody was asked");

@@ -165,6 +165,19 @@ fn a_local_operator_may_name_a_private_address_and_the_api_may_not() {
     assert_eq!(serving.ask("PUT", "/v1/push/crm", elsewhere).unwrap().0, 200);
     home.redrive("push set crm --concurrency 2");
     assert_eq!(home.json("push show crm")["origin"], "api");
+    // Who looks for what is wrong is told of a service that is not called.
+    home.redrive("push set crm --disable --why maintenance");
+    let doctor = home.redrive("doctor --plain").1;
+    assert!(
+        doctor.contains("push endpoint crm is not called") && doctor.contains("push set crm --enable"),
+        "{doctor}"
+    );
+    home.redrive("push set crm --enable");
+    assert!(!home.redrive("doctor --plain").1.contains("crm"));
+    let acts = home.redrive("events --json --type operator_act").1;
+    for act in ["push.change", "push.disable", "push.enable"] {
+        assert!(acts.contains(&format!("\"{act}\"")), "{act}: {acts}");
+    }
     home.redrive(&format!("push set crm --url {url}"));
     assert_eq!(home.json("push show crm")["origin"], "local");
     let (code, id, said) = home.redrive("enqueue --queue orders --kind greet --payload {\"name\":\"Ada\"}");

@@ -329,3 +329,31 @@ fn it_serves_on_postgres() {
     serving.signal("TERM");
     assert_eq!(serving.ends(), Some(0), "{}", serving.said());
 }
+
+/// Issue 8, operations, R-C1: health asks over TLS as well, whatever the certificate is called, and whoever only listens is not well.
+#[test]
+fn health_asks_over_tls() {
+    let home = Home::new();
+    let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem -out cert.pem -days 2 \
+                 -subj /CN=redrive.example.com";
+    let made = std::process::Command::new("openssl")
+        .args(words.split_whitespace())
+        .current_dir(home.folder.path())
+        .output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        assert!(std::env::var_os("CI").is_none(), "openssl is missing");
+        println!("SKIPPED: openssl is missing; nothing about TLS was proved on this machine");
+        return;
+    }
+    std::fs::set_permissions(home.path("key.pem"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let mut serving = home.serve("--tls-cert cert.pem --tls-key key.pem");
+    let (code, _, said) = home.redrive(&format!("health https://{}", serving.address));
+    assert!(code == Some(0) && said.contains("takes work"), "{said}");
+    serving.signal("TERM");
+    assert_eq!(serving.ends(), Some(0), "{}", serving.said());
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || while listener.accept().is_ok() {});
+    let (code, _, said) = home.redrive(&format!("health {url}"));
+    assert_eq!(code, Some(1), "{said}");
+}

@@ -163,7 +163,6 @@ fn server(args: &DoctorArgs, found: &mut Findings, stage: &Stage<'_>) {
     let fix = format!("redrive health {url}");
     match ask(&url, "/readyz") {
         Said::Answered(200, _) => found.ok("server", "server.ready", &[("url", &url)]),
-        Said::Listens => found.ok("server", "server.listens", &[("url", &url)]),
         Said::Nobody if args.server.is_none() => found.ok("server", "server.none", &[("url", &url)]),
         Said::Nobody => found.problem("server", "server.nobody", &[("url", &url)], "redrive serve"),
         Said::Answered(status, body) => {

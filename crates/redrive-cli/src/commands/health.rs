@@ -17,7 +17,6 @@ pub(super) fn run(args: &HealthArgs, stage: &mut Stage<'_>) -> Result<Exit, Trou
     let lang = stage.settings.lang;
     let (exit, words) = match ask(&url, "/readyz") {
         Said::Answered(200, _) => (Exit::Done, text(lang, "health.ready", &[("url", &url)])),
-        Said::Listens => (Exit::Done, text(lang, "health.listens", &[("url", &url)])),
         Said::Answered(status, body) => {
             let values: [(&str, &dyn std::fmt::Display); 3] =
                 [("url", &url), ("status", &status), ("body", &body)];

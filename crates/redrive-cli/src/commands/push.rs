@@ -63,7 +63,10 @@ fn set(args: &PushSetArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     let config = stage.settings.config()?;
     let wish = wish(args, stage)?;
     let is_whole = wish.queue.is_some() && wish.url.is_some();
-    let incomplete = |name| Trouble::Push(PushTrouble::Incomplete { name });
+    let incomplete = |name: String| {
+        let there = is_configured(&name, &config);
+        Trouble::Push(if there { PushTrouble::Configured { name } } else { PushTrouble::Incomplete { name } })
+    };
     // No store is made for what is refused.
     let opened = if is_whole {
         wish.check_new(&name)?;
@@ -80,7 +83,14 @@ fn set(args: &PushSetArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
         return Err(incomplete(name));
     }
     opened.runtime.block_on(engine.check_push_endpoint(&name, &wish))?;
-    act::record(&opened, &engine, "push.add", format!("push {name}"), args.why.as_deref(), stage)?;
+    let act = match args {
+        _ if is_new => "push.add",
+        PushSetArgs { rotate: true, .. } => "push.rotate",
+        PushSetArgs { enable: true, .. } => "push.enable",
+        PushSetArgs { disable: true, .. } => "push.disable",
+        _ => "push.change",
+    };
+    act::record(&opened, &engine, act, format!("push {name}"), args.why.as_deref(), stage)?;
     let (endpoint, made) = opened.runtime.block_on(engine.set_push_endpoint(&name, &wish))?;
     opened.wait(opened.store.close())?;
     let lang = stage.settings.lang;

@@ -56,6 +56,11 @@ impl StatusView {
         if self.workers > 0 { 0 } else { handed_out.map(|lane| lane.ready).sum() }
     }
 
+    /// Whether `redrive work` takes everything that is due.
+    fn takes_all(&self) -> bool {
+        self.queues.iter().all(|lane| lane.ready == 0 || matches!(lane.kind.as_str(), "exec" | "http"))
+    }
+
     /// A line for each paused queue in which something waits.
     fn pauses(&self, reader: Reader) -> Vec<Block> {
         let mut waiting: BTreeMap<&str, (Timestamp, u64)> = BTreeMap::new();
@@ -213,7 +218,8 @@ impl StatusView {
     /// What fits what is there.
     fn next(&self, reader: Reader) -> Option<Block> {
         let key = match (self.stranded(), self.dead_letter_queue, self.failed_events, self.groups.first()) {
-            (1.., ..) => "status.next-work",
+            (1.., ..) if self.takes_all() => "status.next-work",
+            (1.., ..) => "status.next-elsewhere",
             (0, 1.., _, Some(_)) => "status.next-group",
             (0, 1.., _, None) => "status.next",
             (0, 0, 1.., _) => "status.next-failed",

@@ -222,6 +222,13 @@ impl StoryView {
                     &[id, ("wait", &wait), ("at", &date_time(at))],
                 )
             }
+            ("ready", _) if self.kind.as_deref().is_some_and(|kind| !matches!(kind, "exec" | "http")) => {
+                text(
+                    lang,
+                    "story.next.ready-elsewhere",
+                    &[("kind", &self.kind.as_deref().unwrap_or_default())],
+                )
+            }
             (state, _) => text(lang, &format!("story.next.{state}"), &[id]),
         }
     }

@@ -5,7 +5,7 @@ use redrive_store::Timestamp;
 use serde::Serialize;
 
 use super::block::{Column, Listing};
-use super::moment::when;
+use super::moment::{coming, when};
 use super::{Block, Page, Reader, Span, Tone};
 use crate::text::{say, text};
 
@@ -78,12 +78,16 @@ impl Page for TokensView {
             Column::left("ID".to_owned()),
             Column::left(word("name")),
             Column::left(word("scopes")),
-            Column::left(word("queues")).rank(3),
+            Column::left(word("queues")).rank(1),
             Column::left(word("state")),
-            Column::left(word("expires")).rank(1),
-            Column::left(word("used")).rank(2),
+            Column::left(word("expires")).rank(2),
+            Column::left(word("used")).rank(3),
         ];
         let at = |at: Option<Timestamp>| at.map_or_else(|| "-".to_owned(), |at| when(at, self.now, reader));
+        let expires = |end: Option<Timestamp>| match end {
+            Some(end) if end > self.now => coming(end, self.now, reader),
+            past => at(past),
+        };
         let row = |item: &TokenItem| {
             let scopes: Vec<&str> = item.scopes.iter().map(|scope| scope.name()).collect();
             let queues = if item.queues.is_empty() { "*".to_owned() } else { item.queues.join(" ") };
@@ -93,7 +97,7 @@ impl Page for TokensView {
                 Span::plain(scopes.join(" ")),
                 Span::plain(queues),
                 item.state(reader),
-                Span::plain(at(item.expires_at)),
+                Span::plain(expires(item.expires_at)),
                 Span::plain(at(item.last_used_at)),
             ]
         };

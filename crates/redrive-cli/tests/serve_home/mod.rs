@@ -98,7 +98,8 @@ impl Serving {
         let began = Instant::now();
         loop {
             let said = serving.said();
-            let listens = said.split("http://").nth(1).filter(|_| said.ends_with('\n'));
+            let listens = said.split_once("https://").or_else(|| said.split_once("http://"));
+            let listens = listens.map(|(_, address)| address).filter(|_| said.ends_with('\n'));
             if let Some(address) = listens {
                 let end = address.find(|c: char| !(c.is_ascii_digit() || ".:[]".contains(c))).unwrap();
                 address[..end].clone_into(&mut serving.address);

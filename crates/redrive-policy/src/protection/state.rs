@@ -171,10 +171,16 @@ impl TargetState {
             Phase::Open { until, .. } if until > now_ms => Some(until),
             Phase::Open { .. } | Phase::Closed | Phase::HalfOpen { .. } | Phase::Ramp { .. } => None,
         };
+        // While nobody calls it, what it did before is what is known.
+        let (calls, failed, refused) = match &self.phase {
+            Phase::Open { why: ParkedWhy::Open { failed, calls }, .. } => (*calls, *failed, 0),
+            Phase::Open { why: ParkedWhy::Refused { calls }, .. } => (*calls, 0, *calls),
+            _ => (sums.ok.saturating_add(sums.sick).saturating_add(sums.refused), sums.sick, sums.refused),
+        };
         Standing {
-            calls: sums.ok.saturating_add(sums.sick).saturating_add(sums.refused),
-            failed: sums.sick,
-            refused: sums.refused,
+            calls,
+            failed,
+            refused,
             running: seen.running(now_ms),
             parked,
             budget: settings.budget.map(|budget| {

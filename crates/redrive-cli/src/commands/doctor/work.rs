@@ -42,7 +42,7 @@ pub(super) async fn look(opened: &Opened, found: &mut Findings) -> Result<(), St
     Ok(())
 }
 
-/// What needs the engine: targets that nobody calls, and tokens that are about to end.
+/// What needs the engine: targets that nobody calls, services that are not called any more, and tokens that are about to end.
 pub(super) async fn look_further(
     engine: &Engine,
     now: Timestamp,
@@ -62,6 +62,12 @@ pub(super) async fn look_further(
         let next = target.next_at().map_or_else(|| "-".to_owned(), |next| rough(next.since(now)));
         let fix = "redrive targets";
         found.warn("targets", "targets.sick", &[("why", &why), ("next", &next)], fix);
+    }
+    for endpoint in engine.push_endpoints().await?.into_iter().filter(|endpoint| !endpoint.enabled) {
+        let name = endpoint.name;
+        let why = endpoint.disabled_why.map(|why| format!(": {why}")).unwrap_or_default();
+        let fix = format!("redrive push set {name} --enable");
+        found.warn("push", "push.disabled", &[("name", &name), ("why", &why)], &fix);
     }
     let tokens = engine.tokens().await?;
     let ends_soon =

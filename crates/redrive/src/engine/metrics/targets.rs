@@ -14,7 +14,7 @@ const OTHER: &str = "other";
 const STATES: [&str; 4] = ["closed", "half_open", "open", "ramp"];
 
 /// A family of samples: its name, its kind, what it is, and the number of one target.
-type Family = (&'static str, Kind, &'static str, fn(&TargetView) -> u64);
+type Family = (&'static str, Kind, &'static str, fn(&TargetView) -> Option<u64>);
 
 impl Engine {
     pub(super) async fn expose_targets(&self, text: &mut Exposition) -> Result<(), EngineError> {
@@ -43,30 +43,35 @@ impl Engine {
                 "redrive_target_parked",
                 Kind::Gauge,
                 "Jobs that are parked for a target now, about.",
-                |target| u64::from(target.standing.parked),
+                |target| Some(u64::from(target.standing.parked)),
             ),
             (
                 "redrive_target_parked_total",
                 Kind::Counter,
                 "How often jobs were parked for a target.",
-                |target| target.parked_total,
+                |target| Some(target.parked_total),
             ),
             ("redrive_target_opened_total", Kind::Counter, "How often a target was found sick.", |target| {
-                target.opened_total
+                Some(target.opened_total)
             }),
             (
                 "redrive_retry_budget",
                 Kind::Gauge,
                 "Retries and redriven jobs that a target can bear at once.",
-                |target| u64::from(target.standing.budget.unwrap_or(0)),
+                |target| target.standing.budget.map(u64::from),
             ),
         ];
         for (name, kind, help, number) in sums {
             text.family(name, kind, help);
             for target in &targets {
-                text.sample(name, &[("target", &target.name)], number(target));
+                // What it has none of is not told as nothing left.
+                if let Some(number) = number(target) {
+                    text.sample(name, &[("target", &target.name)], number);
+                }
             }
-            text.sample(name, &[("target", OTHER)], rest.iter().map(number).fold(0, u64::saturating_add));
+            if let Some(sum) = rest.iter().filter_map(number).reduce(u64::saturating_add) {
+                text.sample(name, &[("target", OTHER)], sum);
+            }
         }
         Ok(())
     }
