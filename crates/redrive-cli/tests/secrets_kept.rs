@@ -328,11 +328,8 @@ fn nothing_sings(shape: &str, encrypted: bool) {
         "{}",
         aviary.told.at("the body of an alert")
     );
-    assert!(
-        aviary.told.at("the log of the worker").contains("marker-"),
-        "{}",
-        aviary.told.at("the log of the worker")
-    );
+    // Whichever of the two did the work.
+    assert!(aviary.told.at("the log of the ").contains("marker-"), "{}", aviary.told.at("the log of the "));
     // And the search finds what is not hidden, in all of them.
     let found = aviary.told.found(&[canary("a queue", CONTROL)]).join("\n");
     for place in [
