@@ -78,10 +78,11 @@ async fn one(name: &str, place: &Place, count: usize, cluster: Option<&Cluster>)
         }
         measured.took(last - sent);
     }
-    println!(
-        "{name}: {cpu:.1} % of one core and {asked:.0} transactions a second while nothing happens; all have heard after {:.1} ms (p50)",
-        measured.percentile(50.0)
-    );
+    // What cannot be counted, or happened to nobody, is not told.
+    let asked = if asked.is_nan() { String::new() } else { format!(" and {asked:.0} transactions a second") };
+    let heard = measured.percentile(50.0);
+    let heard = if count == 0 { String::new() } else { format!("; all have heard after {heard:.1} ms (p50)") };
+    println!("{name}: {cpu:.1} % of one core{asked} while nothing happens{heard}");
     for one in following {
         one.abort();
     }
