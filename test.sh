@@ -95,17 +95,8 @@ rm -f "$figures"
 # Snapshots are compared, never written.
 export INSTA_UPDATE=no
 cargo test --quiet "${all[@]}" --no-run
-# Most tests wait: for a disk, a process, a clock. So one half of them runs beside the other, and is shown after it. A shell lets
-# what runs beside it ignore SIGINT, which the tests send to others: it is given back.
-half="$(mktemp)"
-trap 'rm -f "$half"' EXIT
-env --default-signal=INT,QUIT cargo test --quiet --no-fail-fast "${all[@]}" --test '[a-q]*' >"$half" 2>&1 &
-beside=$!
 failed=0
-cargo test --quiet --no-fail-fast "${all[@]}" --lib --bins --test '[!a-q]*' || failed=1
-wait "$beside" || failed=1
-cat "$half"
-cargo test --quiet --no-fail-fast "${all[@]}" --doc || failed=1
+cargo test --quiet --no-fail-fast "${all[@]}" || failed=1
 if ((failed)); then
     printf "\n!! some tests failed: they are named above\n" >&2
     exit 1

