@@ -153,6 +153,7 @@ impl From<EngineError> for Trouble {
             EngineError::Schedule(problem) => Trouble::Schedule(ScheduleTrouble::Problem(problem)),
             EngineError::Push(problem) => Trouble::Push(PushTrouble::Problem(problem)),
             EngineError::Io(error) => Trouble::Input(error),
+            EngineError::HttpClient(error) => Trouble::NoRuntime(std::io::Error::other(error)),
             other => Trouble::Engine(other),
         }
     }

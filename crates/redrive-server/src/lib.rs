@@ -116,12 +116,18 @@ impl Server {
         }
     }
 
-    /// Pushes to the endpoints on the board and to these of the configuration, until the shutdown.
-    pub async fn push(&self, local: Vec<PushEndpoint>) -> Result<(), EngineError> {
+    /// Pushes to the endpoints on the board and to these of the configuration, until the shutdown. What it takes to call them is
+    /// made at once, and not when the files may all be taken by clients: only the call can fail, and what it returns never does.
+    pub fn push(
+        &self,
+        local: Vec<PushEndpoint>,
+    ) -> Result<impl Future<Output = ()> + Send + 'static, EngineError> {
         self.0.push.send_replace(local);
         let clients = PushClients::new(self.guarded_calls()?)?;
-        self.engine().run_pushes(self.0.push.subscribe(), clients, self.shutdown()).await;
-        Ok(())
+        let server = self.clone();
+        Ok(async move {
+            server.engine().run_pushes(server.0.push.subscribe(), clients, server.shutdown()).await;
+        })
     }
 
     /// Makes calls that came in over the API, and refuses what the settings do not allow; also those that come later.

@@ -157,6 +157,8 @@ impl Running<'_> {
         let mut signals = Signals::listen().map_err(Trouble::NoRuntime)?;
         let worker = self.worker().await?;
         self.server.present_as(worker.id());
+        // Before anybody can connect: clients may take every file there is.
+        let pushing = self.server.push(self.plan.push.clone())?;
         let shutdown = self.server.shutdown().clone();
         let begun = self.begun(&bound);
         let mut parts = JoinSet::new();
@@ -170,9 +172,11 @@ impl Running<'_> {
                 ended.map(|Drained { cut, .. }| cut).map_err(Trouble::Input)
             });
         }
-        let (server, local) = (self.server.clone(), self.plan.push.clone());
         // It ends with the server, and what it has begun is finished.
-        parts.spawn(async move { Ok(server.push(local).await.map(|()| 0)?) });
+        parts.spawn(async move {
+            pushing.await;
+            Ok(0)
+        });
         self.log.info(&begun, &[("version", &env!("CARGO_PKG_VERSION"))]);
         self.manager.ready(&begun);
         let ended = self.watch(&mut signals, worker.run(&shutdown), parts).await;

@@ -51,8 +51,11 @@ fn without_files_it_waits_serves_and_recovers() {
         let mut added = 1;
         for round in 0..2 {
             let before = refused(&serving);
-            let crowd: Vec<TcpStream> =
-                (0..MORE).map(|_| TcpStream::connect(&serving.address).unwrap()).collect();
+            let connect = |_| {
+                TcpStream::connect(&serving.address)
+                    .unwrap_or_else(|error| panic!("round {round}: {error}: {}", serving.said()))
+            };
+            let crowd: Vec<TcpStream> = (0..MORE).map(connect).collect();
             let began = Instant::now();
             while refused(&serving) <= before + 3 {
                 assert!(began.elapsed() < PATIENCE, "it has files for everybody: {}", serving.said());

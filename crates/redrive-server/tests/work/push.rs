@@ -87,7 +87,7 @@ fn endpoint(url: &str) -> PushEndpoint {
 
 fn push(site: &Site, local: Vec<PushEndpoint>) {
     let server = site.server.clone();
-    tokio::spawn(async move { server.push(local).await });
+    tokio::spawn(server.push(local).unwrap());
 }
 
 async fn stands(site: &Site, id: &str, attempts: u32, state: &str) {
