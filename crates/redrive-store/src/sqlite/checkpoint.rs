@@ -27,7 +27,7 @@ const INSIST_EVERY: Duration = Duration::from_millis(250);
 const TOO_LONG_PAGES: i64 = 65_536;
 /// How many commits pass between two looks at the journal's size.
 const LOOK_EVERY: u32 = 8;
-/// How long a commit is held up for the copying thread, so that nobody fills the journal faster than it is emptied.
+/// How long a commit is held up for whoever is copying, so that nobody fills the journal faster than it is emptied.
 const CATCH_UP_WITHIN: Duration = Duration::from_secs(1);
 /// The same for a journal of twice the size, which only a disk that is overwhelmed can have.
 const CATCH_UP_AT_LAST: Duration = Duration::from_secs(30);
@@ -36,8 +36,6 @@ pub(super) struct Checkpoints {
     since_look: u32,
     ask: Option<SyncSender<()>>,
     nearly_done: Arc<AtomicBool>,
-    /// Whether the thread was asked and is not done yet.
-    copying: Arc<AtomicBool>,
     /// The first failure of the disk. A sync that failed once may lie the next time, so it is never tried again.
     failure: Arc<OnceLock<StoreError>>,
     insisted: Option<Instant>,
@@ -51,16 +49,14 @@ impl Checkpoints {
         let (ask, asked) = sync_channel(1);
         let nearly_done = Arc::new(AtomicBool::new(false));
         let failure = Arc::new(OnceLock::new());
-        let copying = Arc::new(AtomicBool::new(false));
-        let (tell, failed, done) = (Arc::clone(&nearly_done), Arc::clone(&failure), Arc::clone(&copying));
+        let (tell, failed) = (Arc::clone(&nearly_done), Arc::clone(&failure));
         let thread = std::thread::Builder::new()
             .name("redrive-checkpoint".to_owned())
-            .spawn(move || copy(&connection, &asked, &tell, &done, &failed))?;
+            .spawn(move || copy(&connection, &asked, &tell, &failed))?;
         Ok(Checkpoints {
             since_look: 0,
             ask: Some(ask),
             nearly_done,
-            copying,
             failure,
             insisted: None,
             warned: false,
@@ -86,7 +82,9 @@ impl Checkpoints {
             return;
         }
         self.since_look = 0;
-        let Some((pages, copied)) = journal(connection, "PRAGMA wal_checkpoint(NOOP)", &self.failure) else {
+        let Some(Journal { pages, copied, .. }) =
+            journal(connection, "PRAGMA wal_checkpoint(NOOP)", &self.failure)
+        else {
             return;
         };
         if pages >= TOO_LONG_PAGES && !self.warned {
@@ -103,17 +101,25 @@ impl Checkpoints {
         if pages - copied >= BEGIN_PAGES
             && let Some(ask) = &self.ask
         {
-            // Said before it can be done. Full means that it is at it already, and will be asked once more.
-            self.copying.store(true, Ordering::Release);
+            // Full means that it is at it already, and will be asked once more.
             let _asked = ask.try_send(());
         }
     }
 
     /// Copies the rest while nobody else may write, so that the next commit, whoever's it is, begins at the journal's
     /// start. A reader of an old state prevents it: then it is tried again later.
+    ///
+    /// Only one copies at a time, in our thread or in another process; on a disk that is busy that takes longer than we would wait
+    /// for a reader. So it is waited for first, and what it has left is copied.
     fn insist(&mut self, connection: &Connection, within: Duration) {
         let began = Instant::now();
-        while self.copying.load(Ordering::Acquire) && began.elapsed() < within {
+        while journal(connection, "PRAGMA wal_checkpoint(PASSIVE)", &self.failure)
+            .is_some_and(|journal| journal.is_busy)
+        {
+            if began.elapsed() >= within {
+                // Not let be afterwards: a few commits later we wait again.
+                return;
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
         open::with_patience(INSIST_FOR, || {
@@ -136,30 +142,33 @@ fn copy(
     connection: &Connection,
     asked: &Receiver<()>,
     nearly_done: &AtomicBool,
-    copying: &AtomicBool,
     failure: &OnceLock<StoreError>,
 ) {
     while asked.recv().is_ok() && failure.get().is_none() {
         if journal(connection, "PRAGMA wal_checkpoint(PASSIVE)", failure).is_some() {
             nearly_done.store(true, Ordering::Release);
         }
-        copying.store(false, Ordering::Release);
     }
 }
 
-/// Runs a checkpoint of that kind: how many pages the journal has, and how many of them are in the main file.
-fn journal(
-    connection: &Connection,
-    pragma: &'static str,
-    failure: &OnceLock<StoreError>,
-) -> Option<(i64, i64)> {
+/// What a checkpoint tells.
+struct Journal {
+    /// Somebody else was at it, or in the way of beginning anew.
+    is_busy: bool,
+    /// How many pages the journal has, and how many of them are in the main file.
+    pages: i64,
+    copied: i64,
+}
+
+/// Runs a checkpoint of that kind.
+fn journal(connection: &Connection, pragma: &'static str, failure: &OnceLock<StoreError>) -> Option<Journal> {
     let run = || {
-        connection
-            .prepare_cached(pragma)?
-            .query_row([], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))
+        connection.prepare_cached(pragma)?.query_row([], |row| {
+            Ok(Journal { is_busy: row.get(0)?, pages: row.get(1)?, copied: row.get(2)? })
+        })
     };
     match run() {
-        Ok(pages) => Some(pages),
+        Ok(told) => Some(told),
         Err(error) => {
             // The journal keeps everything. On a full disk the next one may succeed; after a failure there is no next one.
             tracing::warn!(%error, "a checkpoint failed");
