@@ -118,7 +118,7 @@ async fn show(
     Path(id): Path<String>,
 ) -> Result<Json<EscalationWhole>, Problem> {
     let item = found(&server, &caller, reach::id(&id)?).await?;
-    Ok(Json(EscalationWhole::new(&item, lang)))
+    Ok(Json(EscalationWhole::new(&item, lang, caller.may(Scope::ReadPayload))))
 }
 
 async fn acknowledge(
@@ -134,7 +134,8 @@ async fn acknowledge(
     if !server.engine().acknowledge_escalation(id, seen.note.as_deref()).await? {
         return Err(reach::unknown(id));
     }
-    Ok(Json(EscalationWhole::new(&found(&server, &caller, id).await?, lang)))
+    let item = found(&server, &caller, id).await?;
+    Ok(Json(EscalationWhole::new(&item, lang, caller.may(Scope::ReadPayload))))
 }
 
 async fn found(server: &Server, caller: &Caller, id: EscalationId) -> Result<EscalationItem, Problem> {

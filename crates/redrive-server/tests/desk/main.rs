@@ -5,6 +5,7 @@ mod dead_letters;
 mod escalations;
 mod groups;
 mod keyed;
+mod payloads;
 mod policies;
 mod reach;
 mod redrives;
