@@ -26,6 +26,7 @@ use crate::body::Body;
 use crate::caller::Caller;
 use crate::problem::{Code, Problem};
 use crate::shape;
+use crate::told::has_half_pair;
 
 /// What base64 is made of: nothing stands in its last bits.
 const BASE64_PATTERN: &str =
@@ -187,8 +188,7 @@ fn payload(json: Option<Box<RawValue>>, base64: Option<String>) -> Result<Vec<u8
         }
         (Some(json), None) => {
             let text = String::from(Box::<str>::from(json));
-            let may_be_half = text.contains("\\ud") || text.contains("\\uD");
-            if may_be_half && serde_json::from_str::<serde_json::Value>(&text).is_err() {
+            if has_half_pair(&text) {
                 return Err(Problem::new(Code::Invalid, "jobs.half_pair").at("payload"));
             }
             Ok(text.into_bytes())
