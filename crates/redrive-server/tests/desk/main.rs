@@ -11,3 +11,4 @@ mod reach;
 mod redrives;
 mod site;
 mod tasks;
+mod tenants;
