@@ -232,7 +232,9 @@ class Client:
         if text:
             try:
                 told = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError) as error:
+                if answer.status < 400:  # a proxy's page, or half an answer: nobody knows what it says
+                    raise http.client.HTTPException(f"the answer cannot be read: {error}") from None
                 told = {"detail": text[:200].decode("utf-8", "replace")}
         return answer.status, told, _retry_after(answer.headers.get("Retry-After"))
 
@@ -318,7 +320,7 @@ class Worker:
                 jobs, trouble = self._client.lease(self._queue, min(room, 1000), self._lease, self._wait, kinds, tries=1), 0
                 for job in jobs:
                     job.kept_until = time.monotonic() + self._lease
-            except (Problem, Unreachable) as error:
+            except Exception as error:  # whatever comes back: the next answer may be a good one
                 trouble += 1
                 if not self._stopping.is_set():
                     log.warning("asking for work failed: %s", error)

@@ -1,5 +1,6 @@
 """The client against a real server, whose address is in REDRIVE_URL. `cargo test -p redrive-server --test work` runs it."""
 
+import base64
 import http.server
 import json
 import os
@@ -15,6 +16,9 @@ import redrive
 
 URL = os.environ["REDRIVE_URL"]
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+# Answers that cannot be read, or say nothing.
+ODD = {"deep": b"[" * 100_000 + b"]" * 100_000, "page": b"<html>", "half": b'{"items": [', "null": b"null", "other": b'{"a": 1}'}
 
 
 def queue():
@@ -35,6 +39,12 @@ class Between(http.server.BaseHTTPRequestHandler):
             self.send_header("Retry-After", "0.01")
             self.send_header("Content-Length", "0")
             self.end_headers()
+            return
+        if fault in ODD:  # what stands between may answer anything
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(ODD[fault])))
+            self.end_headers()
+            self.wfile.write(ODD[fault])
             return
         names = ("Content-Type", "Idempotency-Key")
         headers = {name: self.headers[name] for name in names if self.headers[name]}
@@ -215,6 +225,27 @@ class Clients(unittest.TestCase):
         told = json.dumps(list(self.client.dead_letters(where)))
         for words in ("not with list", "nobody, which is not in the batch", "only words"):
             self.assertIn(words, told)
+
+    def test_no_answer_ends_the_worker(self):
+        """R-P15: an answer that cannot be read is asked for again; the worker goes on."""
+        with Unreliable(list(ODD)) as (url, _):
+            self.client.enqueue("good", {"n": 1}, queue=self.queue)
+            seen = []
+            with self.assertLogs("redrive", "WARNING") as told:
+                work(redrive.Client(url), self.queue, {"good": lambda job: seen.append(job.payload)}, lambda: bool(seen))
+            self.assertEqual((seen, len(told.output) >= len(ODD)), ([{"n": 1}], True))
+        with Unreliable(["deep"]) as (url, _):
+            self.assertTrue(redrive.Client(url).enqueue("good", queue=queue()), "the key makes it safe to ask again")
+
+    def test_no_payload_ends_the_worker(self):
+        """Issue 8, limits: a payload that nests without end takes neither its worker nor the jobs beside it along."""
+        deep = b"[" * 5_000 + b"]" * 5_000
+        jobs = [{"kind": "any", "queue": self.queue, "payload": n} for n in range(3)]
+        jobs.append({"kind": "any", "queue": self.queue, "payload_base64": base64.b64encode(deep).decode()})
+        ids, seen = self.client.enqueue_many(jobs), []
+        worker = work(self.client, self.queue, {"any": lambda job: seen.append(job.payload)}, lambda: len(seen) >= 4)
+        self.assertEqual((len(ids), worker.done), (4, 4))
+        self.assertIn(deep, seen)
 
     def test_a_long_job_keeps_its_lease(self):
         """R-D2: the heartbeat keeps what takes longer than its lease."""

@@ -9,6 +9,9 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
+/// How far before a name its path is looked for.
+const LONGEST_PATH: usize = 1_024;
+
 /// What stands where a secret stood.
 pub(crate) const BLANK: &str = "[redacted]";
 
@@ -111,7 +114,15 @@ pub(crate) fn secrets_in_text(text: &str) -> Vec<String> {
 /// `/etc/passwd: Permission denied`. Only a path from a beginning: `login/password: …` is a pair.
 fn names_a_file(before: &str, found: &str) -> bool {
     let Some((_, said)) = found.split_once(':') else { return false };
-    let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+    if !before.ends_with('/') {
+        return false;
+    }
+    // No further back than a path is long: a text may hold very many names, and no blank.
+    let near = &before[before.ceil_char_boundary(before.len().saturating_sub(LONGEST_PATH))..];
+    let word = near.rsplit(char::is_whitespace).next().unwrap_or_default();
+    if word.len() == near.len() && near.len() < before.len() {
+        return false;
+    }
     let path = word.trim_start_matches(['"', '\'', '`', '(', '[', '‘', '“']);
     word.ends_with('/')
         && ["/", "./", "../", "~/"].iter().any(|beginning| path.starts_with(beginning))
@@ -152,6 +163,18 @@ pub(crate) fn is_direction_mark(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// R-D7, issue 8, limits: very many names without a blank between them are no work without end. Were each looked at with all
+    /// that stands before it, this would go on for an hour.
+    #[test]
+    fn many_names_in_one_word_are_blanked_in_time() {
+        let told = redact(&r#"{"password":"#.repeat(200_000));
+        assert!(told.contains(BLANK));
+        let told = redact(&"/password: x".repeat(100_000).replace(' ', "\u{a0}"));
+        assert!(told.contains("password"));
+        let far = format!("{}/password: hunter2", "/x".repeat(LONGEST_PATH));
+        assert!(!redact(&far).contains("hunter2"), "a path that long is none");
+    }
 
     /// R-T8: no secret in a message.
     #[test]

@@ -128,7 +128,7 @@ fn found<T: DeserializeOwned>(bytes: &[u8], error: &serde_json::Error) -> Proble
 }
 
 /// Whether brackets outside of texts nest deeper than this.
-fn nests_deeper(bytes: &[u8], most: usize) -> bool {
+pub(crate) fn nests_deeper(bytes: &[u8], most: usize) -> bool {
     let mut depth = 0_usize;
     let mut rest = bytes.iter();
     while let Some(byte) = rest.next() {

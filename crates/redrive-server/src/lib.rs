@@ -30,6 +30,7 @@ mod request_id;
 mod route;
 mod settings;
 pub mod shape;
+mod told;
 mod weight;
 
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};

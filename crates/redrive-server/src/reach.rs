@@ -36,7 +36,12 @@ pub(crate) fn limit(asked: Option<u32>, most: u32) -> Result<u32, Problem> {
 pub(crate) fn place<T: FromStr>(cursor: Option<&str>) -> Result<Option<(Timestamp, T)>, Problem> {
     let Some(cursor) = cursor else { return Ok(None) };
     let read = cursor.split_once('@').and_then(|(id, at)| Some((at.parse().ok()?, id.parse().ok()?)));
-    read.map(Some).ok_or_else(|| Problem::new(Code::Invalid, "list.cursor").at("cursor"))
+    read.map(Some).ok_or_else(no_place)
+}
+
+/// What is no place in a list.
+pub(crate) fn no_place() -> Problem {
+    Problem::new(Code::Invalid, "list.cursor").at("cursor")
 }
 
 /// The same, as it is told.
@@ -79,7 +84,7 @@ impl Caller {
         }
         // What cannot be read as a filter is no queue, and so nothing is reached by it.
         let none = || "queue=\"\"".parse().ok();
-        conditions.join(" or ").parse().ok().or_else(none)
+        Filter::parse_own(&conditions.join(" or ")).ok().or_else(none)
     }
 
     /// What is asked for, as far as it reaches.
@@ -193,6 +198,13 @@ mod tests {
             }
         }
         assert!(caller(&[]).queue_filter().is_none());
+        // As many and as long as a token may have them.
+        let long: Vec<String> = (0..63).map(|n| format!("{n:02}{}*", ".-".repeat(48))).collect();
+        let long: Vec<&str> = long.iter().map(String::as_str).chain(["mail"]).collect();
+        let filter = caller(&long).queue_filter().unwrap();
+        assert!(filter.matches(&head("mail"), now) && !filter.matches(&head("sms"), now));
+        let stored = Filter::<LetterField>::parse_own(&filter.to_string()).unwrap();
+        assert!(stored.matches(&head("mail"), now), "and as it is stored");
     }
 
     /// Issue 8, API: a place survives its way through a client.

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// How deep JSON nests that comes in, and that is told as JSON.
+pub(crate) const MAX_DEPTH: usize = 64;
+
 /// The settings of a server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -49,7 +52,7 @@ impl Default for ServerSettings {
         ServerSettings {
             max_body: 8 << 20,
             max_bodies: 128 << 20,
-            max_depth: 64,
+            max_depth: MAX_DEPTH,
             max_batch: 1_000,
             max_wait: Duration::from_mins(1),
             hosts: Vec::new(),

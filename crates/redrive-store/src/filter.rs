@@ -44,7 +44,12 @@ pub struct Filter<F: Field> {
 impl<F: Field> Filter<F> {
     /// Reads a filter.
     pub fn parse(text: &str) -> Result<Filter<F>, FilterError> {
-        parse::parse(text).map(|expr| Filter { expr })
+        parse::parse(text, parse::LONGEST).map(|expr| Filter { expr })
+    }
+
+    /// Reads one that we have written ourselves, from others that were read. It may be longer than one that somebody writes.
+    pub fn parse_own(text: &str) -> Result<Filter<F>, FilterError> {
+        parse::parse(text, parse::LONGEST_OWN).map(|expr| Filter { expr })
     }
 
     /// Whether this is one of them. An age is counted up to `now`.

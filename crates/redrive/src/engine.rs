@@ -86,7 +86,7 @@ pub use batch::{BatchContext, Item, ItemAnswer};
 pub use builder::{EngineBuilder, Retention};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use context::Context;
-pub use dead_letter::{BadLine, Discard, JobSettings, LetterLine, LettersImported, Work};
+pub use dead_letter::{BadLine, Discard, JobSettings, LetterLine, LettersImported, Work, is_readable_name};
 #[cfg(all(feature = "exec", feature = "http-call"))]
 pub use dead_letter::{BadPayload, check_payload};
 pub use enqueue::JobBuilder;

@@ -8,7 +8,7 @@ mod path;
 
 pub use diff::{Change, Hunk, changes};
 pub use document::Document;
-pub use patch::{Operation, PatchError};
+pub use patch::{MAX_OPERATIONS, Operation, PatchError};
 pub use path::{PathTrouble, Step, parse as parse_path, up_to};
 
 /// A payload as lines: JSON indented, text as it is, other bytes only by their number.

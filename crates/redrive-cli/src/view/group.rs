@@ -90,7 +90,7 @@ impl GroupsView {
             ];
             if reader.verbose {
                 row.insert(5, Span::new(item.error_type.clone(), tone(Tone::Plain)));
-                row.insert(6, Span::new(item.recovered.to_string(), tone(Tone::Good)));
+                row.insert(6, Span::new(item.recovered.unwrap_or_default().to_string(), tone(Tone::Good)));
             }
             row
         };
@@ -149,10 +149,10 @@ impl Page for GroupView {
             (word("cause"), Span::plain(group.cause.name())),
             (word("type"), Span::plain(group.error_type.clone())),
             (word("count"), Span::new(group.count.to_string(), Tone::Bad)),
-            (word("failures"), number(group.failures)),
-            (word("under-way"), number(group.under_way)),
-            (word("recovered"), number(group.recovered)),
-            (word("relapsed"), number(group.relapsed)),
+            (word("failures"), number(group.failures.unwrap_or_default())),
+            (word("under-way"), number(group.under_way.unwrap_or_default())),
+            (word("recovered"), number(group.recovered.unwrap_or_default())),
+            (word("relapsed"), number(group.relapsed.unwrap_or_default())),
             (word("first-seen"), at(group.first_seen)),
             (word("last-seen"), at(group.last_seen)),
         ];

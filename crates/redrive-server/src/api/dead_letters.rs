@@ -146,7 +146,7 @@ async fn show(
     let letter = caller.letter(&server, reach::id(&id)?).await?;
     let versions = server.engine().payload_versions(letter.id).await?;
     let last = &versions[versions.len().saturating_sub(VERSIONS)..];
-    let mut whole = LetterWhole::new(&letter, last, query.with_payload);
+    let mut whole = LetterWhole::new(&letter, last, query.with_payload, caller.may(Scope::ReadPayload));
     whole.payload_version = u32::try_from(versions.len()).unwrap_or(u32::MAX);
     Ok(Json(whole))
 }

@@ -22,6 +22,8 @@ use crate::shape::escalation::{Escalation, EscalationWhole};
 
 /// The most that are listed.
 const MOST: u32 = 200;
+/// How many pages are read for those of a token of some queues.
+const PAGES: usize = 10;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -101,14 +103,29 @@ async fn list(
 ) -> Result<Json<Page<Escalation>>, Problem> {
     let limit = reach::limit(query.limit, MOST)?;
     let after = reach::place::<EscalationId>(query.cursor.as_deref())?;
-    let page = server.engine().escalations(!query.all, after, limit).await?;
-    let mut items = Vec::with_capacity(page.items.len());
-    for item in &page.items {
-        if within_reach(&server, &caller, item).await? {
-            items.push(Escalation::new(item, lang));
+    let wanted = limit as usize;
+    let at_once = if caller.reaches_all() { limit } else { MOST };
+    let (mut found, mut place) = (Vec::new(), after);
+    for _ in 0..PAGES {
+        let page = server.engine().escalations(!query.all, place, at_once).await?;
+        place = page.next;
+        for item in page.items {
+            if within_reach(&server, &caller, &item).await? {
+                found.push(item);
+            }
+        }
+        // What lies out of reach does not count, and is no place to go on at.
+        if found.len() > wanted {
+            found.truncate(wanted);
+            place = found.last().map(|last| (last.escalated_at, last.id));
+            break;
+        }
+        if place.is_none() || found.len() == wanted && at_once == limit {
+            break;
         }
     }
-    Ok(Json(Page { items, next: page.next.map(reach::cursor) }))
+    let items = found.iter().map(|item| Escalation::new(item, lang)).collect();
+    Ok(Json(Page { items, next: place.map(reach::cursor) }))
 }
 
 async fn show(
@@ -118,7 +135,7 @@ async fn show(
     Path(id): Path<String>,
 ) -> Result<Json<EscalationWhole>, Problem> {
     let item = found(&server, &caller, reach::id(&id)?).await?;
-    Ok(Json(EscalationWhole::new(&item, lang)))
+    Ok(Json(EscalationWhole::new(&item, lang, caller.may(Scope::ReadPayload))))
 }
 
 async fn acknowledge(
@@ -134,7 +151,8 @@ async fn acknowledge(
     if !server.engine().acknowledge_escalation(id, seen.note.as_deref()).await? {
         return Err(reach::unknown(id));
     }
-    Ok(Json(EscalationWhole::new(&found(&server, &caller, id).await?, lang)))
+    let item = found(&server, &caller, id).await?;
+    Ok(Json(EscalationWhole::new(&item, lang, caller.may(Scope::ReadPayload))))
 }
 
 async fn found(server: &Server, caller: &Caller, id: EscalationId) -> Result<EscalationItem, Problem> {

@@ -30,6 +30,9 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How many events a page has unless somebody says, and at most.
 const DEFAULT_LIMIT: u32 = 100;
 const MOST: u32 = 1_000;
+/// How many are looked at for a page, and how many of them at once.
+const LOOKED_AT: u32 = 5_000;
+const AT_ONCE: u32 = 500;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -75,7 +78,7 @@ pub(crate) struct EventsQuery {
     since: Option<String>,
     /// `newest` first, or `oldest`.
     order: Option<Wish>,
-    /// At most so many in a page.
+    /// At most so many in a page; it may have fewer, or none, and yet not be the last.
     #[schemars(range(min = 1, max = 1_000))]
     limit: Option<u32>,
     /// `next` of the page before.
@@ -232,22 +235,25 @@ async fn events(
     let mut search = engine.search_events(EventFilter { order, after, before, ..filter }, also);
     let mut found = Vec::new();
     let wanted = limit as usize;
-    // One more than is told tells whether there is a next page.
-    while found.len() <= wanted {
-        let more = u32::try_from(wanted + 1 - found.len()).unwrap_or(MOST);
-        let events = search.next(more).await?;
-        if events.is_empty() {
-            break;
-        }
-        for event in events {
+    // One more than is told tells whether there is a next page. Where most are not wanted, or not in reach, many are looked at for one;
+    // but never all there are.
+    let at_once = if query.filter.is_none() && caller.reaches_all() { limit + 1 } else { AT_ONCE };
+    let mut looked_at = 0;
+    while found.len() <= wanted && looked_at < LOOKED_AT && !search.is_over() {
+        looked_at += at_once;
+        for event in search.look_at(at_once).await? {
             if reach.sees(&event).await? {
                 found.push(seen_by(&caller, event));
             }
         }
     }
-    let more = found.len() > wanted;
-    found.truncate(wanted);
-    let next = found.last().filter(|_| more).map(|last| last.seq.0.to_string());
+    let next = if found.len() > wanted {
+        found.truncate(wanted);
+        found.last().map(|last| last.seq)
+    } else {
+        search.place().filter(|_| !search.is_over())
+    };
+    let next = next.map(|place| place.0.to_string());
     let items = found.iter().map(Told::new).collect();
     Ok(Json(shape::Page { items, next }).into_response())
 }

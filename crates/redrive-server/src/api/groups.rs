@@ -5,7 +5,7 @@ use axum::extract::State;
 use redrive::engine::Named;
 use redrive_policy::Cause;
 use redrive_store::filter::{Filter, LetterField};
-use redrive_store::{GroupState, LetterFilter};
+use redrive_store::{DeadLetter, GroupState, LetterFilter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,8 @@ use crate::shape::name;
 
 /// The most groups that are listed.
 const MOST: u32 = 500;
+/// How many are looked at for those of a token of some queues.
+const LOOKED_AT: u32 = 2_000;
 /// How many letters are shown with a group.
 const NEWEST: u32 = 5;
 
@@ -140,12 +142,27 @@ async fn list(
             })?
         }
     };
-    let (groups, more) = server.engine().list_groups(&states, query.cause, limit).await?;
-    let mut items = Vec::with_capacity(groups.len());
-    for group in groups {
-        items.extend(seen(&server, &caller, group).await?);
+    let wanted = limit as usize;
+    let (mut items, mut looked_at) = (Vec::new(), 0);
+    // What lies out of reach does not count: more of them are looked at, and not without end.
+    for among in if caller.reaches_all() { [limit, limit] } else { [MOST, LOOKED_AT] } {
+        let (groups, more) = server.engine().list_groups(&states, query.cause, among).await?;
+        for group in groups.into_iter().skip(looked_at) {
+            looked_at += 1;
+            items.extend(seen(&server, &caller, group).await?);
+            if items.len() > wanted {
+                items.truncate(wanted);
+                return Ok(Json(Groups { items, more: true }));
+            }
+        }
+        if caller.reaches_all() {
+            return Ok(Json(Groups { items, more }));
+        }
+        if !more {
+            break;
+        }
     }
-    Ok(Json(Groups { items, more }))
+    Ok(Json(Groups { items, more: false }))
 }
 
 async fn show(
@@ -201,7 +218,7 @@ async fn seen(
     caller: &Caller,
     group: redrive_store::Group,
 ) -> Result<Option<Group>, Problem> {
-    let mut shown = Group::from(group);
+    let shown = Group::from(group);
     if caller.reaches_all() {
         return Ok(Some(shown));
     }
@@ -209,17 +226,30 @@ async fn seen(
     let of_it = LetterFilter { fingerprint: Some(shown.fingerprint.clone()), ..LetterFilter::default() };
     let of_it = caller.letters(of_it, None, engine.now());
     let count = engine.store().count_letters(of_it.clone()).await?;
-    let newest = engine.letter_page(of_it, 1, |letter| letter.error_message.clone()).await?.0.pop();
-    let Some(sample) = newest.filter(|_| count > 0) else { return Ok(None) };
-    shown.count = i64::try_from(count).unwrap_or(i64::MAX);
-    shown.sample = sample;
-    Ok(Some(shown))
+    let told = |letter: &DeadLetter| (letter.died_at, letter.error_message.clone());
+    let newest = engine.letter_page(of_it.clone(), 1, told).await?.0.pop();
+    let oldest_first = LetterFilter { oldest_first: true, ..of_it };
+    let oldest = engine.letter_page(oldest_first, 1, told).await?.0.pop();
+    let (Some((last_seen, sample)), Some((first_seen, _))) = (newest, oldest) else { return Ok(None) };
+    // What was said, and how many there ever were, is of all queues.
+    Ok(Some(Group {
+        count: i64::try_from(count).unwrap_or(i64::MAX),
+        sample,
+        first_seen,
+        last_seen,
+        note: None,
+        failures: None,
+        under_way: None,
+        recovered: None,
+        relapsed: None,
+        ..shown
+    }))
 }
 
 /// What is said of a group holds for all of it, so no letter of it may lie out of reach.
 async fn must_be_own(server: &Server, caller: &Caller, fingerprint: &str) -> Result<(), Problem> {
     let Some(own) = caller.queue_filter() else { return Ok(()) };
-    let others: Filter<LetterField> = format!("not ({own})").parse()?;
+    let others: Filter<LetterField> = Filter::parse_own(&format!("not ({own})"))?;
     let of_it = LetterFilter { fingerprint: Some(fingerprint.to_owned()), ..LetterFilter::default() };
     let others = others.letters_among(of_it, server.engine().now());
     match server.engine().store().count_letters(others).await? {

@@ -28,6 +28,7 @@ use crate::path::Path;
 use crate::problem::{Code, Problem};
 use crate::remote::HandingOut;
 use crate::route::Route;
+use crate::told::as_json;
 use shapes::{
     DEFAULT_LEASE, ExtendBody, ExtendItem, Extended, ExtendedItem, ItemProblem, LEASE_FOR, LeaseBody, Leased,
     LeasedItem, LeasedPayload, MOST_KINDS, SettleBody, SettledItems,
@@ -103,9 +104,9 @@ fn told(handed: &HandedOut) -> LeasedItem<'_> {
     let HandedOut { lease, leased, idempotency_key } = handed;
     let job = &leased.job;
     // A payload is passed on as it is: reading it is the worker's business.
-    let payload = match serde_json::from_slice::<&RawValue>(&job.payload) {
-        Ok(json) => LeasedPayload::Json(json),
-        Err(_) => LeasedPayload::Bytes(&job.payload),
+    let payload = match as_json(&job.payload) {
+        Some(json) => LeasedPayload::Json(json),
+        None => LeasedPayload::Bytes(&job.payload),
     };
     LeasedItem {
         lease,

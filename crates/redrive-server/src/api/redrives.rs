@@ -5,9 +5,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use redrive::engine::{Canary, RedriveRequest, RedriveRun, Which, parse_rate};
-use redrive_store::{JobId, LetterFilter, RunId};
+use redrive_store::filter::{Filter, LetterField};
+use redrive_store::{JobId, LetterFilter, RunId, RunState};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::groups;
 use crate::Server;
@@ -19,11 +20,13 @@ use crate::problem::{Code, Problem};
 use crate::query::Query;
 use crate::reach;
 use crate::route::Route;
-use crate::shape;
 use crate::shape::redrive::{Preview, Redrive};
+use crate::shape::{self, Page};
 
 /// The most redrives that are listed.
 const MOST: u32 = 200;
+/// How many further ones are looked at for those that are asked for.
+const LOOKED_AT: i64 = 1_000;
 /// How many ids of a redrive are told.
 const IDS: usize = 1_000;
 const IDS_IN_LIST: usize = 10;
@@ -49,7 +52,7 @@ pub(super) fn routes() -> Vec<Route> {
             list,
         )
         .asks::<Asked>()
-        .answers::<Redrives>(200, "The redrives."),
+        .answers::<Page<Redrive>>(200, "Some of them, and where the next ones begin."),
         Route::get("/v1/redrives/{id}", Scope::Read, "get_redrive", "A redrive and how far it is.", show)
             .place::<Id>("id")
             .answers::<Redrive>(200, "The redrive.")
@@ -122,16 +125,11 @@ struct Asked {
     /// Only those that go on.
     #[serde(default)]
     open: bool,
-    /// How many at the most.
+    /// Where to go on: `next` of the page before.
+    cursor: Option<String>,
+    /// How many at the most; a page may have fewer, and yet not be the last.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
-}
-
-/// Redrives.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Redrives {
-    /// The newest first.
-    items: Vec<Redrive>,
 }
 
 async fn begin(
@@ -184,7 +182,7 @@ async fn which(server: &Server, caller: &Caller, wish: &Wish) -> Result<Which, P
     let filter = caller.narrowed(reach::filter(wish.filter.as_deref())?);
     let text = filter.map(|filter| filter.to_string()).unwrap_or_default();
     // With what the token adds to it, it must still be one.
-    reach::filter(Some(&text))?;
+    Filter::<LetterField>::parse_own(&text).map_err(|error| Problem::from(error).at("where"))?;
     Ok(Which::Where(text))
 }
 
@@ -251,14 +249,36 @@ async fn list(
     State(server): State<Server>,
     caller: Caller,
     Query(query): Query<Asked>,
-) -> Result<Json<Redrives>, Problem> {
+) -> Result<Json<Page<Redrive>>, Problem> {
     let limit = reach::limit(query.limit, MOST)?;
     let engine = server.engine();
-    let mut items = Vec::new();
-    for run in engine.redrive_runs(query.open, limit).await?.iter().filter(|run| sees(&caller, run)) {
+    let wanted = limit as usize;
+    let mut runs: Vec<RedriveRun> = Vec::new();
+    let mut place = match query.cursor.as_deref() {
+        Some(cursor) => cursor.parse::<RunId>().map_err(|_| reach::no_place())?.0,
+        None => {
+            let newest = engine.redrive_runs(query.open, limit).await?;
+            let last = newest.last().map_or(0, |last| last.id.0);
+            let full = newest.len() >= wanted;
+            runs.extend(newest.into_iter().filter(|run| sees(&caller, run)));
+            if full { last } else { 0 }
+        }
+    };
+    // Further back they are looked up by their numbers, one after the other.
+    let lowest = place.saturating_sub(LOOKED_AT).max(1);
+    while runs.len() < wanted && place > lowest {
+        place -= 1;
+        let run = engine.redrive_run(RunId(place)).await?;
+        let is_asked = |run: &RedriveRun| !query.open || run.state == RunState::Running;
+        runs.extend(run.filter(|run| is_asked(run) && sees(&caller, run)));
+    }
+    // A full page goes on behind its last item, and nobody else's is named; a short one where it stopped looking.
+    let next = if runs.len() == wanted { runs.last().map_or(0, |last| last.id.0) } else { place };
+    let mut items = Vec::with_capacity(runs.len());
+    for run in &runs {
         items.push(Redrive::new(run, engine.tally(run).await?, IDS_IN_LIST));
     }
-    Ok(Json(Redrives { items }))
+    Ok(Json(Page { items, next: (next > 1).then(|| RunId(next).to_string()) }))
 }
 
 async fn show(

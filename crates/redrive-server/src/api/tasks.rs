@@ -12,7 +12,7 @@ use redrive_policy::Format;
 use redrive_policy::plan::{Plan, Work};
 use redrive_store::{NewJob, Origin, TaskId, TaskState};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::jobs::{check_origin, fillable};
 use crate::Server;
@@ -28,12 +28,14 @@ use crate::query::Query;
 use crate::reach;
 use crate::route::Route;
 use crate::shape::{
-    self,
+    self, Page,
     task::{Task, TaskWhole, Trace},
 };
 
 /// The most tasks that are listed.
 const MOST: u32 = 200;
+/// How many further ones are looked at for those that are asked for.
+const LOOKED_AT: i64 = 1_000;
 /// How many problems of a plan are told.
 const TOLD: usize = 10;
 
@@ -53,7 +55,7 @@ pub(super) fn routes() -> Vec<Route> {
         .answers::<TaskWhole>(201, "It is stored; workers move it on."),
         Route::get("/v1/tasks", Scope::Read, "list_tasks", "Tasks, the newest first.", list)
             .asks::<Asked>()
-            .answers::<Tasks>(200, "The tasks."),
+            .answers::<Page<Task>>(200, "Some of them, and where the next ones begin."),
         Route::get("/v1/tasks/{id}", Scope::Read, "get_task", "A task and where each subtask stands.", show)
             .place::<Id>("id")
             .answers::<TaskWhole>(200, "The task.")
@@ -124,7 +126,9 @@ struct Asked {
     /// Only those that go on.
     #[serde(default)]
     open: bool,
-    /// How many at the most.
+    /// Where to go on: `next` of the page before.
+    cursor: Option<String>,
+    /// How many at the most; a page may have fewer, and yet not be the last.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
 }
@@ -136,13 +140,6 @@ struct Traced {
     /// Only of the latest attempt of each part.
     #[serde(default)]
     latest: bool,
-}
-
-/// Tasks.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Tasks {
-    /// The newest first.
-    items: Vec<Task>,
 }
 
 async fn begin(
@@ -213,11 +210,33 @@ async fn list(
     State(server): State<Server>,
     caller: Caller,
     Query(query): Query<Asked>,
-) -> Result<Json<Tasks>, Problem> {
+) -> Result<Json<Page<Task>>, Problem> {
     let limit = reach::limit(query.limit, MOST)?;
-    let tasks = server.engine().store().tasks(query.open, None, limit).await?;
-    let seen = tasks.into_iter().filter(|task| within_reach(&server, &caller, task));
-    Ok(Json(Tasks { items: seen.map(Task::from).collect() }))
+    let wanted = limit as usize;
+    let store = server.engine().store();
+    let mut items: Vec<redrive_store::Task> = Vec::new();
+    let mut place = match query.cursor.as_deref() {
+        Some(cursor) => cursor.parse::<TaskId>().map_err(|_| reach::no_place())?.0,
+        None => {
+            let newest = store.tasks(query.open, None, limit).await?;
+            let last = newest.last().map_or(0, |last| last.id.0);
+            let full = newest.len() >= wanted;
+            items.extend(newest.into_iter().filter(|task| within_reach(&server, &caller, task)));
+            if full { last } else { 0 }
+        }
+    };
+    // Further back they are looked up by their numbers, one after the other: so nobody's are skipped, and no more are held than are told.
+    let lowest = place.saturating_sub(LOOKED_AT).max(1);
+    while items.len() < wanted && place > lowest {
+        place -= 1;
+        let task = store.task(TaskId(place)).await?;
+        let is_asked = |task: &redrive_store::Task| !query.open || task.state == TaskState::Running;
+        items.extend(task.filter(|task| is_asked(task) && within_reach(&server, &caller, task)));
+    }
+    // A full page goes on behind its last item, and nobody else's is named; a short one where it stopped looking.
+    let next = if items.len() == wanted { items.last().map_or(0, |last| last.id.0) } else { place };
+    let next = (next > 1).then(|| TaskId(next).to_string());
+    Ok(Json(Page { items: items.into_iter().map(Task::from).collect(), next }))
 }
 
 async fn show(

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::letter::without_output;
 use super::{Json, Time, name};
 
 /// An escalation.
@@ -68,15 +69,20 @@ pub struct EscalationWhole {
     /// The escalation.
     #[serde(flatten)]
     pub line: Escalation,
-    /// The report of 002 §4.2; null where there is none.
+    /// The report of 002 §4.2; null where there is none. What attempts wrote is told to tokens that may see payloads.
     #[schemars(with = "Json")]
     pub report: Value,
 }
 
 impl EscalationWhole {
-    /// In the words of this language.
-    pub fn new(item: &EscalationItem, lang: Lang) -> EscalationWhole {
-        let report = report_in(item, lang).and_then(|report| serde_json::to_value(report).ok());
-        EscalationWhole { line: Escalation::new(item, lang), report: report.unwrap_or(Value::Null) }
+    /// In the words of this language, with what attempts wrote or without.
+    pub fn new(item: &EscalationItem, lang: Lang, with_output: bool) -> EscalationWhole {
+        let report = report_in(item, lang);
+        let report = if with_output {
+            report.and_then(|report| serde_json::to_value(report).ok()).unwrap_or(Value::Null)
+        } else {
+            without_output(report)
+        };
+        EscalationWhole { line: Escalation::new(item, lang), report }
     }
 }

@@ -28,22 +28,26 @@ pub struct Group {
     /// Since when.
     #[schemars(with = "Time")]
     pub state_since: Timestamp,
-    /// What the person said who set the state.
+    /// What the person said who set the state; for tokens of all queues.
     pub note: Option<String>,
-    /// When the first letter was written.
+    /// When the first letter was written; for a token of some queues, of those that are dead in these.
     #[schemars(with = "Time")]
     pub first_seen: Timestamp,
-    /// When the last letter was written.
+    /// When the last letter was written; for a token of some queues, of those that are dead in these.
     #[schemars(with = "Time")]
     pub last_seen: Timestamp,
-    /// Letters ever written.
-    pub failures: i64,
+    /// Letters ever written. This and what follows is told to tokens of all queues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failures: Option<i64>,
     /// Redriven, and not over yet.
-    pub under_way: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub under_way: Option<i64>,
     /// Redriven, and succeeded.
-    pub recovered: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovered: Option<i64>,
     /// Attempts that failed in the same way after a redrive.
-    pub relapsed: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relapsed: Option<i64>,
 }
 
 impl From<redrive_store::Group> for Group {
@@ -59,10 +63,10 @@ impl From<redrive_store::Group> for Group {
             note: group.note,
             first_seen: group.first_seen,
             last_seen: group.last_seen,
-            failures: group.counts.failures,
-            under_way: group.counts.under_way,
-            recovered: group.counts.recovered,
-            relapsed: group.counts.relapsed,
+            failures: Some(group.counts.failures),
+            under_way: Some(group.counts.under_way),
+            recovered: Some(group.counts.recovered),
+            relapsed: Some(group.counts.relapsed),
         }
     }
 }

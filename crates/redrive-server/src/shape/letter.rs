@@ -142,7 +142,8 @@ pub struct LetterWhole {
     pub level_title: InBoth,
     /// What a person is told.
     pub user_message: InBoth,
-    /// The escalation report of 002 §4.2; of a letter from elsewhere whatever came with it.
+    /// The escalation report of 002 §4.2; of a letter from elsewhere whatever came with it. What attempts wrote is told to tokens that may
+    /// see payloads.
     #[schemars(with = "Json")]
     pub report: Value,
     /// How often the payload was edited: `seen_version` of an edit.
@@ -152,8 +153,13 @@ pub struct LetterWhole {
 }
 
 impl LetterWhole {
-    /// This letter and what it was before.
-    pub fn new(letter: &DeadLetter, versions: &[PayloadVersion], with_payload: bool) -> LetterWhole {
+    /// This letter and what it was before, with what attempts wrote or without.
+    pub fn new(
+        letter: &DeadLetter,
+        versions: &[PayloadVersion],
+        with_payload: bool,
+        with_output: bool,
+    ) -> LetterWhole {
         let report: Option<EscalationReport> = serde_json::from_value(letter.report.clone()).ok();
         // What it is called says more than its kind.
         let called = letter.context["action"].as_str().unwrap_or(&letter.kind);
@@ -166,11 +172,18 @@ impl LetterWhole {
             level_title: InBoth::of(|lang| shown.level.title(lang).clone()),
             letter: shown,
             user_message: InBoth::of(message),
-            report: letter.report.clone(),
+            report: if with_output { letter.report.clone() } else { without_output(report) },
             payload_version: u32::try_from(versions.len()).unwrap_or(u32::MAX),
             versions: versions.iter().map(|version| Version::new(version, with_payload)).collect(),
         }
     }
+}
+
+/// A report without what attempts wrote, which may hold what they were given. What is no report of ours may be anything.
+pub(crate) fn without_output(report: Option<EscalationReport>) -> Value {
+    let Some(mut report) = report else { return Value::Null };
+    report.debug_info.relevant_logs.clear();
+    serde_json::to_value(report).unwrap_or(Value::Null)
 }
 
 /// A payload that was replaced.

@@ -43,6 +43,30 @@ async fn a_key_makes_one_job() {
     }
 }
 
+/// R-I8, issue 8, safety: a key of the form that the store makes for a job is nobody's to choose: the next ones can be foretold, and whoever had them
+/// first would have another's effects taken for repetitions.
+#[tokio::test]
+async fn the_key_of_another_job_cannot_be_taken() {
+    for site in Site::both().await {
+        let (_, job) = site.post("/v1/jobs", &json!({ "kind": "mail", "queue": "mail" })).await;
+        let (_, leased) = site.post("/v1/queues/mail/lease", &json!({})).await;
+        let own = leased["items"][0]["idempotency_key"].as_str().unwrap();
+        let number: i64 = job["id"].as_str().unwrap().trim_start_matches("job_").parse().unwrap();
+        let next = redrive_store::JobId(number + 1).idempotency_key(site.engine.store().store_id());
+        for key in [own, &next] {
+            let taken = json!({ "kind": "mail", "idempotency_key": key });
+            for (body, field) in
+                [(taken.clone(), "idempotency_key"), (json!({ "jobs": [taken] }), "jobs[0].idempotency_key")]
+            {
+                let (status, problem) = site.post("/v1/jobs", &body).await;
+                assert_eq!((status, &problem["field"]), (400, &json!(field)), "{problem}");
+            }
+        }
+        let chosen = json!({ "kind": "mail", "idempotency_key": "1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed" });
+        assert_eq!(site.post("/v1/jobs", &chosen).await.0, 201);
+    }
+}
+
 /// R-I5: the jobs of a request and that it was answered are one transaction. A holder that lost its key adds nothing, one that has
 /// it adds the jobs and the answer, and a request whose holder vanished before that is done when it comes again. On both stores.
 #[tokio::test]

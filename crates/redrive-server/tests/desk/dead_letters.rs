@@ -154,6 +154,32 @@ async fn a_mended_letter_is_redriven_and_succeeds() {
     .await;
 }
 
+/// Issue 8, limits: a patch of a kilobyte that would make gigabytes is refused at once, as is one with too many operations, and the
+/// payload stays as it was.
+#[tokio::test]
+async fn a_patch_that_would_fill_the_memory_is_refused() {
+    let site = Site::sqlite().await;
+    site.enqueue("mail", 0..1).await;
+    site.work(|_| Err(fail(Cause::ValidationError, "no"))).await;
+    let id = ids(&site.get_ok("/v1/dead-letters").await).remove(0);
+    let edit = format!("/v1/dead-letters/{id}/edit");
+    let copies = |count: usize, path: &dyn Fn(usize) -> String| {
+        let copy = |n| json!({ "op": "copy", "from": "", "path": path(n) });
+        json!({ "patch": (0..count).map(copy).collect::<Vec<Value>>() })
+    };
+    for (wish, expected, field) in [
+        (copies(60, &|n| format!("/k{n}")), 413, "patch"),
+        (copies(900, &|_| "/n".to_owned()), 409, "patch"),
+        (copies(1_001, &|_| "/n".to_owned()), 400, "patch"),
+        (json!({ "text": "x".repeat((1 << 20) + 1) }), 413, "payload"),
+    ] {
+        let (status, problem) = site.post(&edit, &wish).await;
+        assert_eq!((status, &problem["field"]), (expected, &json!(field)), "{problem}");
+    }
+    let whole = site.get_ok(&format!("/v1/dead-letters/{id}?with_payload=true")).await;
+    assert_eq!((&whole["original_payload"], &whole["payload_version"]), (&json!({ "n": 0 }), &json!(0)));
+}
+
 /// Issue 8, safety: what this machine's own user enqueued may run any command; what it runs is not for the API to say.
 #[tokio::test]
 async fn the_command_of_a_local_job_cannot_be_edited_from_afar() {

@@ -101,7 +101,7 @@ async fn a_token_of_some_queues_reaches_no_further() {
 }
 
 impl Site {
-    async fn token(&self, scopes: &[Scope], queues: &[&str]) -> String {
+    pub(crate) async fn token(&self, scopes: &[Scope], queues: &[&str]) -> String {
         let queues = queues.iter().map(|&queue| queue.to_owned()).collect();
         let new = NewToken { name: "t".to_owned(), scopes: scopes.to_vec(), queues, expires_at: None };
         self.engine.create_token(new, "cli:test", None).await.unwrap().1.reveal().to_owned()

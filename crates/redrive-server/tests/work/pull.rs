@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use redrive_store::{JobState, NewJob};
 use serde_json::{Value, json};
 
@@ -38,6 +40,31 @@ async fn a_job_is_leased_and_settled_once() {
         );
         assert_eq!(is(&site.settle(end).await[0], "/status"), "stale");
         assert_eq!(site.stands(&job.id.to_string()).await.1, "Ended");
+    }
+}
+
+/// Issue 8, limits: a payload that came in as bytes is told as JSON only where every reader takes it: one that nests without end, or holds
+/// half a character, does not take the jobs beside it along.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_payload_that_ends_its_readers_is_told_as_bytes() {
+    let site = Site::new(Kind::Sqlite).await;
+    let deep = format!("{}{}", "[".repeat(300_000), "]".repeat(300_000));
+    for (payload, is_json) in
+        [(deep.as_str(), false), (r#"{"a":"\ud800"}"#, false), (r#"{"a":[1.00]}"#, true)]
+    {
+        let encoded = STANDARD.encode(payload);
+        let (status, added) =
+            site.post("/v1/jobs", &json!({ "queue": "q", "kind": "greet", "payload_base64": encoded })).await;
+        assert_eq!(status, 201, "{added}");
+        let leased = site.lease(json!({})).await.remove(0);
+        let (_, told) = site.get(&format!("/v1/jobs/{}?with_payload=true", is(&added, "/id"))).await;
+        for told in [leased, told] {
+            if is_json {
+                assert_eq!((&told["payload"], told.get("payload_base64")), (&json!({ "a": [1.0] }), None));
+            } else {
+                assert_eq!((told.get("payload"), is(&told, "/payload_base64")), (None, encoded.clone()));
+            }
+        }
     }
 }
 

@@ -97,6 +97,11 @@ impl Site {
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
+        let answer = self.client.get(self.url(path)).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
     pub(crate) async fn lease(&self, body: Value) -> Vec<Value> {
         let (status, answer) = self.post("/v1/queues/q/lease", &body).await;
         assert_eq!(status, 200, "{answer}");

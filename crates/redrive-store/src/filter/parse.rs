@@ -13,15 +13,17 @@ use crate::time::Timestamp;
 
 /// The longest filter, in bytes.
 pub(super) const LONGEST: usize = 8 * 1024;
+/// The longest that we have written ourselves: somebody's filter, and the queues that a token reaches.
+pub(super) const LONGEST_OWN: usize = 64 * 1024;
 /// How deep parentheses and `not` may nest.
 pub(super) const DEEPEST: usize = 64;
 /// How large a compiled regular expression may become, in bytes.
 const PATTERN_BYTES: usize = 1 << 20;
 
-pub(super) fn parse<F: Field>(text: &str) -> Result<Expr<F>, FilterError> {
-    if text.len() > LONGEST {
+pub(super) fn parse<F: Field>(text: &str, most: usize) -> Result<Expr<F>, FilterError> {
+    if text.len() > most {
         let end = text.len();
-        return Err(FilterError { span: end..end, problem: FilterProblem::TooLong { most: LONGEST } });
+        return Err(FilterError { span: end..end, problem: FilterProblem::TooLong { most } });
     }
     let mut parser = Parser { text, at: 0, depth: 0, fields: std::marker::PhantomData };
     let expr = parser.any()?;

@@ -4,6 +4,7 @@ mod discard;
 mod edit;
 mod export;
 mod import;
+mod outside;
 
 use redrive_policy::{Cause, Decision, Escalation, RetryAttempt, Why};
 use redrive_store::{Event, FailedAttempt, LeasedJob, LetterReason, NewLetter, Task, TaskId, Timestamp};
@@ -14,6 +15,7 @@ pub use discard::Discard;
 pub use edit::{BadPayload, check_payload};
 pub use export::{JobSettings, LetterLine, Work};
 pub use import::{BadLine, LettersImported};
+pub use outside::is_readable_name;
 
 use super::Engine;
 

@@ -101,7 +101,7 @@ impl Engine {
 
     /// The letters that a filter asks for, whose ages are counted up to then.
     pub fn letters_where(&self, text: &str, as_of: Timestamp) -> Result<LetterFilter, EngineError> {
-        Ok(text.parse::<Filter<LetterField>>()?.letters(as_of))
+        Ok(Filter::<LetterField>::parse_own(text)?.letters(as_of))
     }
 
     /// The letter of that job, if it is one.

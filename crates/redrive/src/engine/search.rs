@@ -307,6 +307,42 @@ pub struct EventSearch {
 }
 
 impl EventSearch {
+    /// Looks at so many events of the stream and no more, and answers those that match, maybe none: [`EventSearch::is_over`] says whether
+    /// that was all.
+    pub async fn look_at(&mut self, count: u32) -> Result<Vec<Event>, EngineError> {
+        if self.over {
+            return Ok(Vec::new());
+        }
+        let count = count.clamp(1, PAGE);
+        let mut events = self.engine.store().events(self.filter.clone(), count).await?;
+        self.over = events.len() < count as usize;
+        if let Some(last) = events.last() {
+            self.stands_at(last.seq);
+        }
+        events.retain(|event| self.judge.as_ref().is_none_or(|judge| judge.matches(event, self.now)));
+        Ok(events)
+    }
+
+    /// Whether everything was looked at.
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// The last event that was looked at, or where it began.
+    pub fn place(&self) -> Option<EventSeq> {
+        match self.filter.order {
+            Order::NewestFirst => self.filter.before,
+            Order::OldestFirst => self.filter.after,
+        }
+    }
+
+    fn stands_at(&mut self, seq: EventSeq) {
+        match self.filter.order {
+            Order::NewestFirst => self.filter.before = Some(seq),
+            Order::OldestFirst => self.filter.after = Some(seq),
+        }
+    }
+
     /// The next events that match, at most `limit`; none at the end.
     pub async fn next(&mut self, limit: u32) -> Result<Vec<Event>, EngineError> {
         let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -318,10 +354,7 @@ impl EventSearch {
             let events = self.engine.store().events(self.filter.clone(), page).await?;
             self.over = events.len() < page as usize;
             for event in events {
-                match self.filter.order {
-                    Order::NewestFirst => self.filter.before = Some(event.seq),
-                    Order::OldestFirst => self.filter.after = Some(event.seq),
-                }
+                self.stands_at(event.seq);
                 if self.judge.as_ref().is_none_or(|judge| judge.matches(&event, self.now)) {
                     found.push(event);
                 }

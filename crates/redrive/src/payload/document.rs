@@ -42,6 +42,23 @@ impl Document {
         serde_json::from_str(&self.compact()).ok()
     }
 
+    /// How many bytes it has on one line, and how deep it nests: nothing is built to know that.
+    pub fn extent(&self) -> (usize, usize) {
+        let of = |parts: &mut dyn Iterator<Item = (usize, &Document)>| {
+            let (mut bytes, mut depth, mut count) = (2, 0, 0_usize);
+            for (key, value) in parts {
+                let (more, deeper) = value.extent();
+                (bytes, depth, count) = (bytes + key + more, depth.max(deeper), count + 1);
+            }
+            (bytes + count.saturating_sub(1), depth + 1)
+        };
+        match self {
+            Document::Scalar(text) => (text.len(), 0),
+            Document::Object(members) => of(&mut members.iter().map(|(key, value)| (key.len() + 1, value))),
+            Document::Array(items) => of(&mut items.iter().map(|item| (0, item))),
+        }
+    }
+
     /// On one line, without blanks.
     pub fn compact(&self) -> String {
         let mut out = String::new();
@@ -158,7 +175,18 @@ impl Document {
 
 /// Whether a key that was written with quotation marks and escapes is this one.
 pub(super) fn is_key(written: &str, key: &str) -> bool {
-    serde_json::from_str::<String>(written).is_ok_and(|read| read == key)
+    if written.contains('\\') { key_of(written) == key } else { unquoted(written) == key }
+}
+
+/// What a key says that was written with quotation marks and escapes.
+pub(super) fn key_of(written: &str) -> String {
+    let plain = !written.contains('\\');
+    let read = if plain { None } else { serde_json::from_str(written).ok() };
+    read.unwrap_or_else(|| unquoted(written).to_owned())
+}
+
+fn unquoted(written: &str) -> &str {
+    written.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(written)
 }
 
 /// Takes one value off the beginning of JSON that was found to be such.
@@ -255,6 +283,7 @@ mod tests {
         assert!(
             document.pretty().starts_with("{\n  \"b\": 12345678901234567890123,\n  \"a\": [\n    1.0,\n")
         );
+        assert_eq!(document.extent(), (document.compact().len(), 4));
         for bad in ["", "{", "{\"a\":1,}", "[1 2]", "nul", "\"a", "1 2"] {
             assert!(Document::parse(bad).is_err(), "{bad}");
         }
@@ -320,6 +349,7 @@ mod tests {
         fn what_is_written_says_the_same(value in values()) {
             let document = Document::parse(&value.to_string()).unwrap();
             prop_assert_eq!(document.compact(), value.to_string());
+            prop_assert_eq!(document.extent().0, document.compact().len());
             prop_assert_eq!(serde_json::from_str::<Value>(&document.pretty()).unwrap(), value);
         }
     }

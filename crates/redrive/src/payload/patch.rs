@@ -1,10 +1,23 @@
 //! Changes to JSON as other programs write them: a merge patch (RFC 7396) and a JSON patch (RFC 6902). What they do not
 //! touch stays as it was written.
+//!
+//! A patch is bounded while it is applied, not afterwards: a `copy` of the whole into itself doubles it, and a few dozen of them
+//! would fill any memory.
 
+use std::collections::{HashMap, HashSet};
+
+use redrive_store::MAX_PAYLOAD_BYTES;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::document::{Document, is_key};
+use super::document::{Document, is_key, key_of};
+
+/// The most operations of a patch.
+pub const MAX_OPERATIONS: usize = 1_000;
+/// How deep a patch may make a payload nest: no reader is asked for more.
+const MAX_DEPTH: usize = 64;
+/// How much the copies of a patch may be long all together, also those that are replaced again.
+const MAX_COPIED: usize = 8 * MAX_PAYLOAD_BYTES;
 
 /// One operation of a JSON patch.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -87,6 +100,70 @@ pub enum PatchError {
         /// Where.
         path: String,
     },
+    /// There are too many operations.
+    #[error("the patch has {count} operations; at most {MAX_OPERATIONS} are applied")]
+    TooMany {
+        /// How many.
+        count: usize,
+    },
+    /// The payload would become too long.
+    #[error("operation {operation}: the payload would have {bytes} bytes; it may have {MAX_PAYLOAD_BYTES}")]
+    TooLarge {
+        /// Which operation, from 0.
+        operation: usize,
+        /// How long.
+        bytes: usize,
+    },
+    /// The payload would nest too deep.
+    #[error("operation {operation}: the payload would nest deeper than {MAX_DEPTH} levels")]
+    TooDeep {
+        /// Which operation, from 0.
+        operation: usize,
+    },
+    /// All its copies together are too much.
+    #[error("operation {operation}: the copies of this patch are longer than {MAX_COPIED} bytes together")]
+    TooMuchCopied {
+        /// Which operation, from 0.
+        operation: usize,
+    },
+}
+
+/// How long a payload is while it is patched.
+struct Growth {
+    /// It has at most so many bytes.
+    bytes: usize,
+    /// So many were copied.
+    copied: usize,
+}
+
+impl Growth {
+    /// Counts what is about to be put there, before anything is built of it.
+    fn comes(&mut self, operation: usize, what: &Document, target: &[String]) -> Result<(), PatchError> {
+        let (bytes, depth) = what.extent();
+        if target.len() + depth > MAX_DEPTH {
+            return Err(PatchError::TooDeep { operation });
+        }
+        // Its key, quoted and escaped at the worst, a colon and a comma.
+        let key = target.last().map_or(0, |key| key.len().saturating_mul(6) + 4);
+        self.bytes = self.bytes.saturating_add(bytes).saturating_add(key);
+        Ok(())
+    }
+
+    fn copies(&mut self, operation: usize, what: &Document) -> Result<(), PatchError> {
+        self.copied = self.copied.saturating_add(what.extent().0);
+        if self.copied > MAX_COPIED { Err(PatchError::TooMuchCopied { operation }) } else { Ok(()) }
+    }
+
+    /// Looks at what it has become. It is counted anew only where it may be too long: something may have gone for what came.
+    fn fits(&mut self, operation: usize, document: &Document) -> Result<(), PatchError> {
+        if self.bytes > MAX_PAYLOAD_BYTES {
+            self.bytes = document.extent().0;
+        }
+        if self.bytes > MAX_PAYLOAD_BYTES {
+            return Err(PatchError::TooLarge { operation, bytes: self.bytes });
+        }
+        Ok(())
+    }
 }
 
 impl Document {
@@ -108,17 +185,23 @@ impl Document {
             *self = Document::Object(Vec::new());
         }
         let Document::Object(members) = self else { return };
+        // Where each member stands, the last of a name; looked for once, since both may have very many.
+        let mut places: HashMap<String, usize> = HashMap::with_capacity(members.len());
+        places.extend(members.iter().enumerate().map(|(place, (written, _))| (key_of(written), place)));
+        let mut gone = HashSet::new();
         for (key, change) in changes {
             if change.is_null() {
-                members.retain(|(written, _)| !is_key(written, key));
+                gone.insert(key.as_str());
                 continue;
             }
-            let place = members.iter().rposition(|(written, _)| is_key(written, key));
-            let place = place.unwrap_or_else(|| {
+            let place = places.get(key).copied().unwrap_or_else(|| {
                 members.push((Value::from(key.as_str()).to_string(), Document::Scalar("null".to_owned())));
                 members.len() - 1
             });
             members[place].1.merge(change);
+        }
+        if !gone.is_empty() {
+            members.retain(|(written, _)| !gone.contains(key_of(written).as_str()));
         }
     }
 
@@ -132,25 +215,34 @@ impl Document {
     /// assert_eq!(document.patched(&patch).unwrap().compact(), r#"{"to":["a","b"]}"#);
     /// ```
     pub fn patched(&self, operations: &[Operation]) -> Result<Document, PatchError> {
+        if operations.len() > MAX_OPERATIONS {
+            return Err(PatchError::TooMany { count: operations.len() });
+        }
         let mut document = self.clone();
+        let mut growth = Growth { bytes: document.extent().0, copied: 0 };
         for (number, operation) in operations.iter().enumerate() {
-            document.apply(number, operation)?;
+            document.apply(number, operation, &mut growth)?;
+            growth.fits(number, &document)?;
         }
         Ok(document)
     }
 
-    fn apply(&mut self, operation: usize, what: &Operation) -> Result<(), PatchError> {
+    fn apply(&mut self, operation: usize, what: &Operation, growth: &mut Growth) -> Result<(), PatchError> {
         let missing = |path: &str| PatchError::Missing { operation, path: path.to_owned() };
         let steps = |path: &str| {
             pointer(path).ok_or_else(|| PatchError::BadPointer { operation, path: path.to_owned() })
         };
         match what {
             Operation::Add { path, value } => {
-                self.put(&steps(path)?, Document::of_json(value)).ok_or_else(|| missing(path))
+                let (target, value) = (steps(path)?, Document::of_json(value));
+                growth.comes(operation, &value, &target)?;
+                self.put(&target, value).ok_or_else(|| missing(path))
             }
             Operation::Remove { path } => self.take(&steps(path)?).map(drop).ok_or_else(|| missing(path)),
             Operation::Replace { path, value } => {
-                *self.at(&steps(path)?).ok_or_else(|| missing(path))? = Document::of_json(value);
+                let (target, value) = (steps(path)?, Document::of_json(value));
+                growth.comes(operation, &value, &target)?;
+                *self.at(&target).ok_or_else(|| missing(path))? = value;
                 Ok(())
             }
             Operation::Move { from, path } => {
@@ -159,14 +251,20 @@ impl Document {
                     return Err(PatchError::IntoItself { operation, path: path.clone() });
                 }
                 let value = self.take(&source).ok_or_else(|| missing(from))?;
+                growth.comes(operation, &value, &target)?;
                 self.put(&target, value).ok_or_else(|| missing(path))
             }
             Operation::Copy { from, path } => {
-                let value = self.at(&steps(from)?).ok_or_else(|| missing(from))?.clone();
-                self.put(&steps(path)?, value).ok_or_else(|| missing(path))
+                let target = steps(path)?;
+                let value = self.at(&steps(from)?).ok_or_else(|| missing(from))?;
+                growth.copies(operation, value)?;
+                growth.comes(operation, value, &target)?;
+                let value = value.clone();
+                self.put(&target, value).ok_or_else(|| missing(path))
             }
             Operation::Test { path, value } => {
                 let found = self.at(&steps(path)?).ok_or_else(|| missing(path))?;
+                growth.copies(operation, found)?;
                 if found.value().as_ref() == Some(value) {
                     return Ok(());
                 }
@@ -296,6 +394,70 @@ mod tests {
         );
         let bad = r#"operation 0: "b" is no JSON pointer; it begins with / or is empty"#;
         check(document, json!([{"op":"remove","path":"b"}]), Err(bad));
+    }
+
+    fn refused(document: &str, operations: &[Operation]) -> PatchError {
+        Document::parse(document).unwrap().patched(operations).unwrap_err()
+    }
+
+    fn copy(from: &str, path: &str) -> Operation {
+        Operation::Copy { from: from.to_owned(), path: path.to_owned() }
+    }
+
+    /// Issue 8, limits: each copy of the whole doubles it. What becomes too long is refused by the operation that makes it so, and
+    /// nothing is built of those that follow: this patch would make 2^200 of one.
+    #[test]
+    fn a_patch_that_doubles_is_ended_by_the_operation_that_is_too_much() {
+        let doubling: Vec<Operation> = (0..200).map(|n| copy("", &format!("/k{n}"))).collect();
+        let error = refused(r#"{"x":1}"#, &doubling);
+        let PatchError::TooLarge { operation, bytes } = error else { panic!("{error}") };
+        assert!(operation < 20 && bytes < 3 * MAX_PAYLOAD_BYTES, "{operation} {bytes}");
+    }
+
+    /// Issue 8, limits: it does not nest deeper than anybody reads, neither by one level at a time nor by doubling.
+    #[test]
+    fn a_patch_does_not_nest_without_end() {
+        let one_by_one = vec![copy("", "/a"); 900];
+        assert_eq!(refused(r#"{"a":1}"#, &one_by_one), PatchError::TooDeep { operation: 63 });
+        let doubling: Vec<Operation> = (0..17).map(|n| copy("", &"/a".repeat(1 << n))).collect();
+        assert_eq!(refused(r#"{"a":1}"#, &doubling), PatchError::TooDeep { operation: 6 });
+    }
+
+    /// Issue 8, limits: also what takes the place of itself costs; neither many operations nor long copies go on for ever.
+    #[test]
+    fn a_patch_has_few_operations_and_copies_little() {
+        let most = vec![copy("/a", "/b"); MAX_OPERATIONS];
+        assert!(Document::parse(r#"{"a":1}"#).unwrap().patched(&most).is_ok());
+        let more = vec![copy("/a", "/b"); MAX_OPERATIONS + 1];
+        assert_eq!(refused(r#"{"a":1}"#, &more), PatchError::TooMany { count: MAX_OPERATIONS + 1 });
+        let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(400 << 10));
+        assert_eq!(refused(&long, &most), PatchError::TooMuchCopied { operation: 20 });
+    }
+
+    /// R-D8: what goes makes room for what comes: only what is left counts.
+    #[test]
+    fn what_was_taken_away_makes_room() {
+        let long = Value::from("x".repeat(700 << 10));
+        let mut operations = Vec::new();
+        for _ in 0..20 {
+            operations.push(Operation::Add { path: "/long".to_owned(), value: long.clone() });
+            operations.push(Operation::Remove { path: "/long".to_owned() });
+        }
+        let patched = Document::parse(r#"{"a":1}"#).unwrap().patched(&operations).unwrap();
+        assert_eq!(patched.compact(), r#"{"a":1}"#);
+    }
+
+    /// R-D8: of two members of one name the last counts, however their names are written; a merge of very many ends.
+    #[test]
+    fn members_are_found_by_what_their_names_say() {
+        let mut document = Document::parse(r#"{"a":1,"\u0061":2,"b":3,"\u0062":4}"#).unwrap();
+        document.merge(&json!({"a": 7, "b": null, "c": 9}));
+        assert_eq!(document.compact(), r#"{"a":1,"\u0061":7,"c":9}"#);
+        let many: serde_json::Map<String, Value> =
+            (0..200_000).map(|n| (format!("k{n}"), Value::from(n))).collect();
+        let mut document = Document::of_json(&Value::Object(many.clone()));
+        document.merge(&Value::Object(many.clone()));
+        assert_eq!(document.value(), Some(Value::Object(many)));
     }
 
     /// R-D8: the examples of a merge patch: members come, change and go, and lists are replaced.

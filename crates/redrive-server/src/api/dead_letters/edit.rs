@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use redrive::engine::check_payload;
-use redrive::payload::{Document, Hunk, Operation, changes, readable};
+use redrive::payload::{Document, Hunk, MAX_OPERATIONS, Operation, PatchError, changes, readable};
 use redrive_store::{DeadLetter, Edited as Outcome, MAX_PAYLOAD_BYTES, NewJob, Origin, Redriven};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,7 @@ use crate::act::act;
 use crate::api::jobs::check_origin;
 use crate::body::Body;
 use crate::caller::{Caller, Scope};
+use crate::heavy::heavy;
 use crate::path::Path;
 use crate::problem::{Code, Problem};
 use crate::reach;
@@ -26,7 +27,7 @@ pub(super) fn routes() -> Vec<Route> {
             "/v1/dead-letters/{id}/edit",
             Scope::Operate,
             "edit_dead_letter",
-            "Mends the payload of a letter; the one before is kept.",
+            "Mends the payload of a letter; the one before is kept. In places (merge, patch) only with the scope read:payload.",
             edit,
         )
         .takes::<Edit>()
@@ -35,7 +36,8 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// How a payload is mended: exactly one of `payload`, `text`, `merge` and `patch`.
+/// How a payload is mended: exactly one of `payload`, `text`, `merge` and `patch`. The last two keep what is not seen here, and need
+/// the scope `read:payload` as well.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Edit {
@@ -148,6 +150,9 @@ async fn edit(
     Path(id): Path<String>,
     Body(wish): Body<Edit>,
 ) -> Result<Json<Edited>, Problem> {
+    // What is kept of a payload is sent to whom the rest of it names, and its places can be asked for one by one: whoever changes it in
+    // places reads it (ADR 0055).
+    super::may_show(&caller, wish.merge.is_some() || wish.patch.is_some())?;
     let letter = caller.letter(&server, reach::id(&id)?).await?;
     let engine = server.engine();
     let edits = engine.payload_versions(letter.id).await?.len();
@@ -157,17 +162,27 @@ async fn edit(
     if wish.seen_version.is_some_and(|seen| seen != edits) {
         return Err(meanwhile(edits));
     }
-    let new = new_payload(&wish, &letter, &caller)?;
+    let (wish, letter, new) = heavy(move || {
+        let new = new_payload(&wish, &letter);
+        (wish, letter, new)
+    })
+    .await?;
+    let new = new?;
     check(&server, &letter, &new).await?;
     let told = letter.id.to_string();
     let changed = new != letter.payload;
-    let diff = caller.may(Scope::ReadPayload).then(|| {
-        changes(&readable(&letter.payload), &readable(&new)).into_iter().map(Changed::from).collect()
-    });
+    let id = letter.id;
+    let shows = caller.may(Scope::ReadPayload);
+    let (new, diff) = heavy(move || {
+        let lines = || changes(&readable(&letter.payload), &readable(&new)).into_iter().map(Changed::from);
+        let diff = shows.then(|| lines().collect());
+        (new, diff)
+    })
+    .await?;
     let as_it_is = Edited {
         id: told.clone(),
         // Who may not see a payload must not guess it, either: a guess that is right changes nothing.
-        changed: (!wish.dry_run || caller.may(Scope::ReadPayload)).then_some(changed),
+        changed: (!wish.dry_run || shows).then_some(changed),
         dry_run: wish.dry_run,
         version: None,
         payload_version: edits,
@@ -179,7 +194,7 @@ async fn edit(
     }
     act(&server, &caller, "letter.edit", told.clone(), wish.why).await?;
     let (version, payload_version) = if changed {
-        match engine.edit_letter(letter.id, edits, new, caller.who.clone()).await? {
+        match engine.edit_letter(id, edits, new, caller.who.clone()).await? {
             Outcome::Done { version } => (Some(version), version),
             Outcome::NotDead => return Err(reach::unknown(told)),
             Outcome::Changed { edits } => return Err(meanwhile(edits)),
@@ -188,7 +203,7 @@ async fn edit(
         (None, edits)
     };
     let redrive = if wish.redrive {
-        Some(match engine.redrive(vec![letter.id]).await?.first() {
+        Some(match engine.redrive(vec![id]).await?.first() {
             Some(Redriven::Ready) => "redriven",
             Some(Redriven::Duplicate { .. }) => "duplicate",
             Some(Redriven::NotDead) | None => "not_dead",
@@ -200,7 +215,7 @@ async fn edit(
 }
 
 /// The payload that a wish makes of a letter's.
-fn new_payload(wish: &Edit, letter: &DeadLetter, caller: &Caller) -> Result<Vec<u8>, Problem> {
+fn new_payload(wish: &Edit, letter: &DeadLetter) -> Result<Vec<u8>, Problem> {
     let given = [wish.payload.is_some(), wish.text.is_some(), wish.merge.is_some(), wish.patch.is_some()];
     if given.into_iter().filter(|given| *given).count() != 1 {
         return Err(Problem::new(Code::Invalid, "letters.one_way"));
@@ -219,23 +234,36 @@ fn new_payload(wish: &Edit, letter: &DeadLetter, caller: &Caller) -> Result<Vec<
         document.merge(merge);
     }
     if let Some(patch) = &wish.patch {
-        // Whoever asks what stands there is told so by the answer.
-        let asks = patch.iter().any(|operation| matches!(operation, Operation::Test { .. }));
-        super::may_show(caller, asks)?;
-        document = document
-            .patched(patch)
-            .map_err(|error| Problem::new(Code::Conflict, "letters.patch").with("why", error).at("patch"))?;
+        document = document.patched(patch).map_err(|error| unpatched(&error))?;
     }
     Ok(document.compact().into_bytes())
+}
+
+/// Why a patch was not applied.
+fn unpatched(error: &PatchError) -> Problem {
+    match error {
+        PatchError::TooMany { count } => Problem::new(Code::Invalid, "letters.operations")
+            .with("count", count)
+            .with("most", MAX_OPERATIONS),
+        PatchError::TooLarge { bytes, .. } => too_large(*bytes),
+        PatchError::TooMuchCopied { .. } => Problem::new(Code::TooLarge, "letters.patch").with("why", error),
+        PatchError::BadPointer { .. }
+        | PatchError::Missing { .. }
+        | PatchError::Differs { .. }
+        | PatchError::IntoItself { .. }
+        | PatchError::TooDeep { .. } => Problem::new(Code::Conflict, "letters.patch").with("why", error),
+    }
+    .at("patch")
+}
+
+fn too_large(bytes: usize) -> Problem {
+    Problem::new(Code::TooLarge, "refused.payload").with("bytes", bytes).with("most", MAX_PAYLOAD_BYTES)
 }
 
 /// Whether this payload may stand in this letter.
 async fn check(server: &Server, letter: &DeadLetter, new: &[u8]) -> Result<(), Problem> {
     if new.len() > MAX_PAYLOAD_BYTES {
-        return Err(Problem::new(Code::TooLarge, "refused.payload")
-            .with("bytes", new.len())
-            .with("most", MAX_PAYLOAD_BYTES)
-            .at("payload"));
+        return Err(too_large(new.len()).at("payload"));
     }
     // A job of this machine's own user may run any command and reach any address: what it does is not for the API to say.
     if matches!(letter.kind.as_str(), "exec" | "http") {

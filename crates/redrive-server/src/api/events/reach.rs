@@ -35,13 +35,25 @@ impl Reach {
         if let Some(known) = self.jobs.get(&job) {
             return Ok(*known);
         }
-        let story = self.server.engine().story(job).await?;
-        let queue = story.and_then(|story| story.queue);
+        let queue = self.queue_of(job, event).await?;
         let sees = queue.is_some_and(|queue| caller.reaches(&queue));
         if self.jobs.len() >= REMEMBERED {
             self.jobs.clear();
         }
         self.jobs.insert(job, sees);
         Ok(sees)
+    }
+
+    /// The queue of a job: as its event says where nobody but us has written that, else as the job or its story does.
+    async fn queue_of(&self, job: JobId, event: &Event) -> Result<Option<String>, Problem> {
+        let said = event.data.get("queue").and_then(|queue| queue.as_str());
+        if let ("job_enqueued" | "attempt_started", Some(queue)) = (event.event_type.as_str(), said) {
+            return Ok(Some(queue.to_owned()));
+        }
+        let engine = self.server.engine();
+        if let Some(job) = engine.store().job(job).await?.and_then(|record| record.job) {
+            return Ok(Some(job.queue));
+        }
+        Ok(engine.story(job).await?.and_then(|story| story.queue))
     }
 }

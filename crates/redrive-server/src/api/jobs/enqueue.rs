@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use redrive::engine::Engine;
 use redrive_idempotency::rules::KeyForm;
 use redrive_idempotency::{CompleteError, Idem, Key};
-use redrive_store::{Enqueued, NewJob, Origin, Timestamp};
+use redrive_store::{Enqueued, JobId, NewJob, Origin, Timestamp};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,7 @@ use crate::body::Body;
 use crate::caller::Caller;
 use crate::problem::{Code, Problem};
 use crate::shape;
+use crate::told::has_half_pair;
 
 /// What base64 is made of: nothing stands in its last bits.
 const BASE64_PATTERN: &str =
@@ -78,7 +79,7 @@ pub(crate) struct JobFields {
     /// When it must be over.
     #[schemars(with = "Option<shape::Time>")]
     deadline_at: Option<Timestamp>,
-    /// The key that its effects carry, as it is written here. When absent: the request's Idempotency-Key, or with a token a UUID that is
+    /// The key that its effects carry, as it is written here; none of the form that redrive makes itself. When absent: the request's Idempotency-Key, or with a token a UUID that is
     /// made from both; without either one made from its id.
     #[schemars(with = "Option<shape::Name>")]
     idempotency_key: Option<String>,
@@ -154,6 +155,10 @@ impl JobFields {
             (Some(delay), None) => Some(now.after(Duration::from_millis(delay))),
             (None, run_at) => run_at,
         };
+        if self.idempotency_key.as_deref().is_some_and(|key| JobId::of_idempotency_key(key).is_some()) {
+            // Those are made from the number of a job, and the next numbers are no secret.
+            return Err(Problem::new(Code::Invalid, "jobs.own_key").at("idempotency_key"));
+        }
         if self.timeout_ms == Some(0) {
             return Err(Problem::new(Code::Invalid, "jobs.no_time").at("timeout_ms"));
         }
@@ -187,8 +192,7 @@ fn payload(json: Option<Box<RawValue>>, base64: Option<String>) -> Result<Vec<u8
         }
         (Some(json), None) => {
             let text = String::from(Box::<str>::from(json));
-            let may_be_half = text.contains("\\ud") || text.contains("\\uD");
-            if may_be_half && serde_json::from_str::<serde_json::Value>(&text).is_err() {
+            if has_half_pair(&text) {
                 return Err(Problem::new(Code::Invalid, "jobs.half_pair").at("payload"));
             }
             Ok(text.into_bytes())

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use redrive::engine::Engine;
 use redrive_store::{JobHead, JobId, JobQuery, JobStateName, Origin, Timestamp, WorkerId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,8 @@ use crate::{reach, shape};
 
 /// The most in one page.
 const MOST: u32 = 1_000;
+/// How many pages are read for those of a token of some queues.
+const PAGES: usize = 10;
 
 /// Which jobs.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -134,7 +137,36 @@ pub(super) async fn jobs(
         ..JobQuery::default()
     };
     let engine = server.engine();
-    let page = engine.store().list_jobs(engine.now(), wanted).await?;
-    let items = page.jobs.into_iter().filter(|job| caller.reaches(&job.queue)).map(Head::from).collect();
-    Ok(Json(shape::Page { items, next: page.next.map(|next| next.to_string()) }))
+    let (jobs, next) = reached(engine, &caller, wanted).await?;
+    let items = jobs.into_iter().map(Head::from).collect();
+    Ok(Json(shape::Page { items, next: next.map(|next| next.to_string()) }))
+}
+
+/// Those within reach, and where to go on. For a token of some queues what lies elsewhere does not count, and is no place to go on at, as
+/// far as so many pages are enough.
+async fn reached(
+    engine: &Engine,
+    caller: &Caller,
+    mut wanted: JobQuery,
+) -> Result<(Vec<JobHead>, Option<JobId>), Problem> {
+    let limit = wanted.limit as usize;
+    let pages = if caller.reaches_all() || wanted.queue.is_some() { 1 } else { PAGES };
+    if pages > 1 {
+        wanted.limit = MOST;
+    }
+    let mut found = Vec::new();
+    for _ in 0..pages {
+        let page = engine.store().list_jobs(engine.now(), wanted.clone()).await?;
+        found.extend(page.jobs.into_iter().filter(|job| caller.reaches(&job.queue)));
+        if found.len() > limit {
+            found.truncate(limit);
+            let last = found.last().map(|last: &JobHead| last.id);
+            return Ok((found, last));
+        }
+        wanted.after = page.next;
+        if wanted.after.is_none() {
+            break;
+        }
+    }
+    Ok((found, wanted.after))
 }

@@ -1,6 +1,6 @@
 //! What a job from outside may be: the kinds that redrive runs itself have a shape, and a guard.
 
-use redrive::engine::{ALERT_KIND, ALERT_QUEUE, NotListed, may_run};
+use redrive::engine::{ALERT_KIND, ALERT_QUEUE, NotListed, is_readable_name, may_run};
 use redrive::{BadCall, CommandSpec, HttpSpec};
 use redrive_store::NewJob;
 
@@ -25,17 +25,10 @@ pub(in crate::api) fn check_origin(server: &Server, job: &NewJob) -> Result<(), 
 /// Whether a queue may be filled from outside. A name that looks like another one is not made here: a person could not tell them apart.
 pub(in crate::api) fn fillable(queue: &str, field: &'static str) -> Result<(), Problem> {
     not_alerts(queue, field)?;
-    if queue.contains(is_invisible) || queue.trim() != queue {
+    if !is_readable_name(queue) {
         return Err(Problem::new(Code::Invalid, "jobs.invisible").at(field));
     }
     Ok(())
-}
-
-/// Signs that are not seen, or that turn what follows around.
-fn is_invisible(sign: char) -> bool {
-    matches!(sign,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Whether a queue may be filled or emptied from outside: messages of alerts are redrive's own, and nobody makes them up or takes

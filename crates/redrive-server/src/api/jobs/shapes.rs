@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::shape;
+use crate::told::as_json;
 
 /// A job that was added, or was there.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -244,9 +245,9 @@ impl Job {
             told.crashes = None;
         }
         if let Some(payload) = payload.filter(|_| with_payload) {
-            match serde_json::from_slice::<&RawValue>(&payload) {
-                Ok(json) => told.payload = Some(json.to_owned()),
-                Err(_) => told.payload_base64 = Some(BASE64.encode(&payload)),
+            match as_json(&payload) {
+                Some(json) => told.payload = Some(json.to_owned()),
+                None => told.payload_base64 = Some(BASE64.encode(&payload)),
             }
         }
         told

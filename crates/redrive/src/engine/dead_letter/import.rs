@@ -17,12 +17,11 @@ use redrive_store::{
 use serde_json::{Map, Value};
 
 use super::export::JobSettings;
+use super::outside;
 use crate::engine::events::import::{
     Fields, ImportOptions, Line, TOO_LONG, error_info, may_heal, next_line, read_line, scrap,
 };
 use crate::engine::settle::bounded_why;
-#[cfg(feature = "alerts")]
-use crate::engine::{ALERT_KIND, ALERT_QUEUE};
 use crate::engine::{Engine, EngineError};
 use crate::secrets::{redact, redact_json};
 
@@ -72,16 +71,12 @@ enum Found {
 }
 
 impl Found {
-    /// Its job may do no more than others that came in through the API, whatever the line says.
-    #[cfg_attr(not(feature = "alerts"), allow(clippy::unnecessary_wraps))]
+    /// The same, as far as it may come in through the API.
     fn through_api(mut self) -> Result<Found, String> {
-        if let Found::Letter(letter) | Found::Own(_, letter) = &mut self {
-            #[cfg(feature = "alerts")]
-            if letter.job.kind == ALERT_KIND || letter.job.queue() == ALERT_QUEUE {
-                // They are our own: nobody outside makes them up.
-                return Err("messages of alerts do not come in through the API".to_owned());
-            }
-            letter.job.origin = Origin::Api;
+        match &mut self {
+            Found::Letter(letter) | Found::Own(_, letter) => outside::letter(&mut letter.job)?,
+            Found::Event(event) => outside::event(&mut event.event)?,
+            Found::OwnEvent => {}
         }
         Ok(self)
     }
@@ -445,6 +440,32 @@ mod tests {
             Ok(Found::Event(_) | Found::OwnEvent) => panic!("an event: {line}"),
             Err(why) => panic!("{why}: {line}"),
         }
+    }
+
+    /// Reliability, Audit log: what redrive itself writes down cannot be made up outside; what comes in is marked, and its queue can be read.
+    #[test]
+    fn the_own_record_does_not_come_in_through_the_api() {
+        let event = |event_type: &str| {
+            let line = format!(
+                r#"{{"event_id":"E","timestamp":"2024-01-01T00:00:00","status":"dead_letter","event_type":"{event_type}","source":"local","data":{{"who":"local"}}}}"#
+            );
+            found(&line).unwrap().through_api()
+        };
+        for ours in ["operator_act", "operator_refused", "config_reloaded", "token_made", "letter_purged"] {
+            let why = event(ours).err().unwrap_or_else(|| panic!("{ours} was taken"));
+            assert!(why.contains(ours), "{why}");
+        }
+        match event("page_failed") {
+            Ok(Found::Event(event)) => assert_eq!(event.event.tags, ["imported"]),
+            _ => panic!("no event"),
+        }
+        let letter = |queue: &str| {
+            let line = format!(
+                r#"{{"error_type":"X","kind":"k","original_payload":1,"event_id":"E","timestamp":"2024-01-01T00:00:00","queue":"{queue}"}}"#
+            );
+            found(&line).unwrap().through_api()
+        };
+        assert!(letter("mail").is_ok() && letter("b\\u202e1").is_err() && letter(" mail").is_err());
     }
 
     /// R-E4: 000's flat entries, 003's nested ones and 004's rows are letters when they can be run.

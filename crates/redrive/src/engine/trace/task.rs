@@ -11,7 +11,7 @@ use redrive_store::{Event, EventFilter, EventSeq, JobId, Order, Task, TaskId, Ta
 use serde_json::{Value, json};
 
 use super::{About, SNAPSHOT_FIELDS, TraceEntry, TraceEvent, Tracer, Whose, fields, report_of};
-use crate::engine::{Engine, EngineError, subtask_id};
+use crate::engine::{Engine, EngineError, TASK_QUEUE, subtask_id};
 
 /// How many events are read in one go.
 const PAGE: u32 = 1_000;
@@ -30,11 +30,15 @@ impl Engine {
     pub async fn trace_task(&self, id: TaskId, lang: Lang) -> Result<Option<Vec<TraceEntry>>, EngineError> {
         let Some(task) = self.store().task(id).await? else { return Ok(None) };
         let about = About { session_id: self.session_id(), task_id: id.to_string(), subtask_id: None };
-        let names = names(&task, &self.plan_of(&task)?);
+        let plan = self.plan_of(&task)?;
+        let names = names(&task, &plan);
+        let queue = plan.queue.unwrap_or_else(|| TASK_QUEUE.to_owned());
         let mut teller = Teller {
             about,
             lang,
             names,
+            queue,
+            strangers: HashSet::new(),
             jobs: HashMap::new(),
             done: Vec::new(),
             entries: Vec::new(),
@@ -72,6 +76,10 @@ struct Teller {
     about: About,
     lang: Lang,
     names: HashSet<String>,
+    /// Where its jobs are.
+    queue: String,
+    /// Jobs that only call themselves its subtasks.
+    strangers: HashSet<JobId>,
     jobs: HashMap<JobId, Tracer>,
     /// The subtasks that are done, in that order.
     done: Vec<String>,
@@ -105,8 +113,17 @@ impl Teller {
         }
     }
 
-    fn is_part(&self, event: &Event) -> bool {
-        event.job.is_some_and(|job| self.jobs.contains_key(&job)) || self.names.contains(&event.source)
+    /// Whether it is about one of its subtasks. A name is no proof: anybody may have chosen it, but not in the queue of the task.
+    fn is_part(&mut self, event: &Event) -> bool {
+        let Some(job) = event.job else { return false };
+        if self.jobs.contains_key(&job) {
+            return true;
+        }
+        let queue = event.data.get("queue").and_then(Value::as_str);
+        if event.event_type == "job_enqueued" && queue.is_some_and(|queue| queue != self.queue) {
+            self.strangers.insert(job);
+        }
+        self.names.contains(&event.source) && !self.strangers.contains(&job)
     }
 
     /// What is said of the task itself.
