@@ -12,6 +12,7 @@ use crate::render::wrap::wrap;
 use crate::settings::Settings;
 use crate::trouble::Trouble;
 use crate::view::Tone;
+use crate::view::event::cut;
 
 /// What stands before something that is pointed at.
 const DRAWING_INDENT: &str = "  ";
@@ -91,11 +92,17 @@ impl<'a> Talk<'a> {
         }
     }
 
+    /// How many cells a line has that is written over and over; nothing where nobody sees one.
+    pub(crate) fn cells(&self) -> Option<usize> {
+        self.columns.filter(|_| !self.quiet).map(|columns| columns.saturating_sub(1))
+    }
+
     /// How far something has come, on one line that is written over and over. Answers whether somebody can see that; `-q`
     /// silences it.
     pub(crate) fn progress(&mut self, message: &str) -> bool {
         let Some(columns) = self.columns.filter(|_| !self.quiet) else { return self.quiet };
-        let shown: String = escape(message).chars().take(columns.saturating_sub(1)).collect();
+        // By cells, not by characters: a line that is too wide is broken in two, and only the second is written over.
+        let shown = cut(&escape(message), columns.saturating_sub(1));
         let _ = write!(self.stderr, "\r{shown}\x1b[K");
         let _ = self.stderr.flush();
         true

@@ -28,7 +28,9 @@ impl Server {
                 worker
             } else {
                 let label = format!("server, process {}", std::process::id());
-                engine.store().register(engine.now(), label, PRESENCE).await?
+                let worker = engine.store().register(engine.now(), label, PRESENCE).await?;
+                engine.store().takes(worker, redrive_store::Takes::no_work()).await?;
+                worker
             };
             engine.remote(worker).await
         };

@@ -33,6 +33,11 @@ pub struct Takes {
 }
 
 impl Takes {
+    /// What a process that only keeps the store in order takes: messages to people, if anything.
+    pub fn no_work() -> Takes {
+        Takes { queues: vec!["redrive-alerts".to_owned()], kinds: vec!["alert".to_owned()] }
+    }
+
     /// Whether it takes work of this kind in this queue.
     pub fn takes(&self, queue: &str, kind: &str) -> bool {
         let has = |names: &[String], name: &str| names.is_empty() || names.iter().any(|one| one == name);

@@ -79,7 +79,7 @@ pub use act::Act;
 #[cfg(feature = "alerts")]
 pub use alert::{
     ALERT_HOP, ALERT_KIND, ALERT_QUEUE, AlertExecutor, AlertProblem, AlertReport, AlertRule, AlertStatus,
-    AlertUnit, Finding, NewSilence, Silence,
+    AlertUnit, Finding, NewSilence, Silence, check_alert_receivers,
 };
 pub use attempt::AttemptReport;
 pub use batch::{BatchContext, Item, ItemAnswer};
@@ -131,7 +131,9 @@ pub use schedule::{
 pub use search::{EventSearch, LetterPage, Named, Purged};
 pub use shutdown::Shutdown;
 pub use simulate::{Candidate, Difference, Simulate, Simulated, Simulation};
-pub use status::{GroupCount, GroupReport, LaneReport, QueueReport, StatusReport, TargetTrouble};
+pub use status::{
+    GroupCount, GroupReport, LaneReport, QueueReport, StatusReport, TargetTrouble, Untaken, working,
+};
 pub use story::{JobStory, StoryAttempt, job_state};
 pub use target::{ParkedJob, TargetLimits, TargetReport, TargetView, host_target, is_target};
 #[cfg(feature = "tasks")]

@@ -46,6 +46,11 @@ fn test(receiver: Option<&str>, why: Option<&str>, stage: &Stage<'_>) -> Result<
     if engine.alert_settings().receivers.is_empty() {
         return Err(redrive::engine::EngineError::from(AlertProblem::NoReceivers).into());
     }
+    let known = engine.alert_settings().receivers.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+    if let Some(name) = receiver.filter(|name| !known.iter().any(|known| known == name)) {
+        let unknown = AlertProblem::NoReceiver { name: name.to_owned(), known };
+        return Err(redrive::engine::EngineError::from(unknown).into());
+    }
     act::record(&opened, &engine, "alert.test", receiver.unwrap_or_default(), why, stage)?;
     let sent = opened.runtime.block_on(engine.test_alerts(receiver))?;
     opened.wait(opened.store.close())?;

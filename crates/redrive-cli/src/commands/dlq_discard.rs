@@ -2,7 +2,7 @@
 
 use redrive::engine::{Discard, Engine};
 use redrive_policy::human_duration;
-use redrive_store::{JobState, LetterFilter};
+use redrive_store::{JobId, JobState, LetterFilter};
 
 use super::opened::{self, Opened};
 use super::{act, ask, ids};
@@ -16,6 +16,8 @@ use crate::{Exit, Stage, render};
 
 /// How many are shown before.
 const SHOWN: u32 = 5;
+/// How many ids the record of the act holds.
+const NAMED: usize = 20;
 
 /// Nothing: the person did not confirm it.
 type Ended = Option<(DiscardedView, Exit)>;
@@ -60,7 +62,7 @@ pub(super) fn discard(args: &DiscardArgs, stage: &mut Stage<'_>) -> Result<Ended
     let asked = match (&args.group, &args.filter) {
         (Some(group), _) => format!("group={group}"),
         (None, Some(filter)) => filter.to_string(),
-        (None, None) => "-".to_owned(),
+        (None, None) => named(which.ids.as_deref().unwrap_or_default()),
     };
     let wish = Wish {
         which,
@@ -99,6 +101,13 @@ pub(super) fn purge(args: &DlqPurgeArgs, stage: &mut Stage<'_>) -> Result<Ended,
     go(wish, &opened, &engine, stage)
 }
 
+/// Letters by their ids, for the record of what went.
+fn named(ids: &[JobId]) -> String {
+    let first: Vec<String> = ids.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = if ids.len() > NAMED { " …" } else { "" };
+    format!("{}{more}", first.join(" "))
+}
+
 /// Shows what would go, asks, and lets it go.
 fn go(wish: Wish, opened: &Opened, engine: &Engine, stage: &mut Stage<'_>) -> Result<Ended, Trouble> {
     let lang = stage.settings.lang;
@@ -135,8 +144,8 @@ fn go(wish: Wish, opened: &Opened, engine: &Engine, stage: &mut Stage<'_>) -> Re
         Discard::ByHand => "letter.discard",
         Discard::ByAge => "letter.purge",
     };
-    let target = format!("{matching} letters {}", wish.asked);
-    act::record(opened, engine, act, target.trim_end(), wish.why.as_deref(), stage)?;
+    let target = format!("{matching} letters: {}", wish.asked);
+    act::record(opened, engine, act, target, wish.why.as_deref(), stage)?;
     let talk = &mut stage.talk;
     let gone =
         opened.runtime.block_on(engine.discard_letters(wish.which, wish.how, wish.why.as_deref(), |gone| {

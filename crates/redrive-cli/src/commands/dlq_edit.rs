@@ -25,7 +25,9 @@ use editor::Scratch;
 pub(super) fn run(args: &EditArgs, stage: &mut Stage<'_>) -> Result<Exit, Trouble> {
     // Before anything is typed: whoever cannot be asked must have said yes.
     if !args.yes && !args.dry_run && (stage.settings.form == Form::Json || !stage.stdin_is_terminal) {
-        let what = text(stage.settings.lang, "edited.about-to", &[("id", &args.id)]);
+        // What is not there is not asked about.
+        let id = letter(&args.id, &opened::to_read(stage)?)?.id;
+        let what = text(stage.settings.lang, "edited.about-to", &[("id", &id)]);
         return Err(Trouble::NeedsYes { what, command: format!("redrive dlq edit {} …", args.id) });
     }
     let config = stage.settings.config()?;
@@ -63,8 +65,9 @@ pub(super) fn run(args: &EditArgs, stage: &mut Stage<'_>) -> Result<Exit, Troubl
 pub(super) fn versions(id: &JobRef, with_payload: bool, stage: &Stage<'_>) -> Result<VersionsView, Trouble> {
     let opened = opened::to_read(stage)?;
     let record = opened.job(id)?;
-    let unknown = || Trouble::NoJob { id: id.to_string(), store: opened.store.location() };
-    let current = record.job.ok_or_else(unknown)?.payload;
+    // What is over needs no payload any more, and none is kept.
+    let over = || Trouble::Desk(DeskTrouble::PayloadsGone { id: record.id.to_string() });
+    let current = record.job.ok_or_else(over)?.payload;
     let versions = opened.wait(opened.store.payload_versions(record.id))?;
     Ok(VersionsView::new(record.id, versions, &current, with_payload, opened.now))
 }

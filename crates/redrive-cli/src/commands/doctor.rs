@@ -10,6 +10,7 @@ use std::time::Duration;
 use redrive_policy::Lang;
 
 use super::probe::{Said, ask};
+use super::serve::refuses::{Stumble, stumbles};
 use super::{health, opened};
 use crate::args::DoctorArgs;
 use crate::text::{say, text};
@@ -84,8 +85,12 @@ impl Findings {
 
     /// Something that would have stopped another command, in the same words.
     fn trouble(&mut self, check: &'static str, trouble: &Trouble) {
+        self.trouble_as(check, Verdict::Problem, trouble);
+    }
+
+    fn trouble_as(&mut self, check: &'static str, verdict: Verdict, trouble: &Trouble) {
         for what in trouble.messages(self.lang) {
-            self.all.push(Finding { check, verdict: Verdict::Problem, what, fix: trouble.hint(self.lang) });
+            self.all.push(Finding { check, verdict, what, fix: trouble.hint(self.lang) });
         }
     }
 }
@@ -105,6 +110,10 @@ fn configuration(found: &mut Findings, stage: &Stage<'_>) {
                     &[("what", &warning.describe(lang))],
                     "redrive config check",
                 );
+            }
+            for Stumble { trouble, for_sure, .. } in stumbles(&config, stage) {
+                let verdict = if for_sure { Verdict::Problem } else { Verdict::Warning };
+                found.trouble_as("config", verdict, &trouble);
             }
             if let Err(trouble) = stage.settings.policy(&config, None) {
                 found.trouble("config", &trouble);

@@ -48,12 +48,16 @@ fn pause(queue: String, why: Option<&str>, stage: &mut Stage<'_>) -> Result<Queu
 
 fn resume(queue: String, why: Option<&str>, stage: &Stage<'_>) -> Result<QueueChangedView, Trouble> {
     let opened = opened::to_read(stage)?;
-    act::record(&opened, &opened.looker()?, "queue.resume", queue.as_str(), why, stage)?;
-    let resumed = opened.wait(opened.store.resume_queue(opened.now, queue.clone()))?;
     let unknown = || {
         let (queue, store) = (queue.clone(), opened.store.location());
         Trouble::Desk(DeskTrouble::NoQueue { queue, store })
     };
+    // What is not there is not acted on.
+    if !opened.wait(opened.store.queues())?.iter().any(|known| known.name == queue) {
+        return Err(unknown());
+    }
+    act::record(&opened, &opened.looker()?, "queue.resume", queue.as_str(), why, stage)?;
+    let resumed = opened.wait(opened.store.resume_queue(opened.now, queue.clone()))?;
     let changed = resumed.ok_or_else(unknown)?;
     opened.wait(opened.store.close())?;
     Ok(QueueChangedView { schema: "redrive/queue_changed.v1", queue, paused: false, changed })

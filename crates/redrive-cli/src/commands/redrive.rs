@@ -2,7 +2,7 @@
 //! run that is shown before it begins, watched while it goes, and goes on without us.
 
 use redrive::engine::{Canary, Engine, RedriveRequest, Which};
-use redrive_store::{Redriven, RunId};
+use redrive_store::{JobState, Redriven, RunId, RunState};
 
 use super::opened::{self, Opened};
 use super::{act, ask, ids, redrive_watch, shown};
@@ -160,6 +160,11 @@ fn some(
             }
             Err(trouble) => return Err(trouble),
         };
+        if !matches!(record.state, JobState::Dead(_)) {
+            act::refused(opened, engine, "letter.redrive", record.id.to_string(), why, stage)?;
+            items.push(RedrivenItem { id: record.id.to_string(), result: RedriveResult::NotDead });
+            continue;
+        }
         act::record(opened, engine, "letter.redrive", record.id.to_string(), why, stage)?;
         let redriven = opened.runtime.block_on(engine.redrive(vec![record.id]))?;
         let result = match redriven.first() {
@@ -167,6 +172,9 @@ fn some(
             Some(Redriven::Duplicate { .. }) => RedriveResult::Duplicate,
             Some(Redriven::NotDead) | None => RedriveResult::NotDead,
         };
+        if result != RedriveResult::Redriven {
+            act::refused(opened, engine, "letter.redrive", record.id.to_string(), why, stage)?;
+        }
         items.push(RedrivenItem { id: record.id.to_string(), result });
     }
     Ok(items)
@@ -188,7 +196,12 @@ fn cancel(
     engine: &Engine,
     stage: &mut Stage<'_>,
 ) -> Result<Exit, Trouble> {
-    act::record(opened, engine, "redrive.cancel", id.to_string(), args.why.as_deref(), stage)?;
+    let run = opened.runtime.block_on(engine.redrive_run(id))?.ok_or_else(|| unknown(id, opened))?;
+    if run.state == RunState::Running {
+        act::record(opened, engine, "redrive.cancel", id.to_string(), args.why.as_deref(), stage)?;
+    } else {
+        act::refused(opened, engine, "redrive.cancel", id.to_string(), args.why.as_deref(), stage)?;
+    }
     let was_under_way = opened.runtime.block_on(engine.cancel_redrive(id, args.why.clone()))?;
     let run = opened.runtime.block_on(engine.redrive_run(id))?.ok_or_else(|| unknown(id, opened))?;
     let tally = opened.runtime.block_on(engine.tally(&run))?;

@@ -9,6 +9,7 @@ use super::opened::Opened;
 use super::redrive::unknown;
 use super::shown;
 use super::signals::Signals;
+use crate::escape::width;
 use crate::text::text;
 use crate::trouble::Trouble;
 use crate::view::redrive_run::{InWords, RedriveRunView, run_line};
@@ -18,6 +19,8 @@ use crate::{Exit, Stage};
 const TELL_EVERY: Duration = Duration::from_secs(10);
 /// How often the line is written over.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
+/// How many cells the bar may have, the most first.
+const BARS: [u64; 3] = [20, 12, 6];
 
 /// Moves the redrive on until it is over, and shows what came of it.
 pub(super) fn watch(
@@ -88,7 +91,6 @@ impl Drawn {
 
     #[allow(clippy::cast_precision_loss)]
     fn draw(&mut self, turn: &Turn, stage: &mut Stage<'_>) {
-        const WIDTH: u64 = 20;
         let moved_before = *self.moved_before.get_or_insert(turn.run.moved);
         let is_new_step = turn.run.step() != self.step;
         if self.last.is_some_and(|last| last.elapsed() < DRAW_EVERY) && !is_new_step {
@@ -96,12 +98,20 @@ impl Drawn {
         }
         self.last = Some(Instant::now());
         let line = run_line(&turn.run, turn.tally);
-        let full = turn.run.moved.saturating_mul(WIDTH).checked_div(turn.run.plan.total).unwrap_or(WIDTH);
-        let bar: String = (0..WIDTH).map(|at| if at < full { '━' } else { '─' }).collect();
+        let (moved, total) = (turn.run.moved, turn.run.plan.total);
+        let bar = |cells: u64| -> String {
+            let full = moved.saturating_mul(cells).checked_div(total).unwrap_or(cells);
+            (0..cells).map(|at| if at < full { '━' } else { '─' }).collect()
+        };
         let moved = turn.run.moved.saturating_sub(moved_before);
         let per_second = moved as f64 / self.began.elapsed().as_secs_f64().max(0.001);
         let lang = stage.settings.lang;
-        let seen = stage.talk.progress(&line.how_far(Some(&bar), per_second, lang));
+        // The numbers matter more than the bar: it is as long as there is room.
+        let cells = stage.talk.cells().unwrap_or_default();
+        let with_bar = BARS.iter().map(|cells| line.how_far(Some(&bar(*cells)), per_second, lang));
+        let fitting = with_bar.into_iter().find(|shown| width(shown) <= cells);
+        let shown = fitting.unwrap_or_else(|| line.how_far(None, per_second, lang));
+        let seen = stage.talk.progress(&shown);
         let goes_on = turn.again_in.is_some();
         if !seen && goes_on && (is_new_step && self.step.is_some() || self.told.elapsed() >= TELL_EVERY) {
             self.told = Instant::now();

@@ -40,15 +40,25 @@ fn add(args: &ScheduleAddArgs, stage: &mut Stage<'_>) -> Result<ScheduleView, Tr
     };
     let config = stage.settings.config()?;
     let job = enqueue::work(&args.work, &config, stage)?;
-    let new =
+    let mut new =
         NewSchedule { name, cron, zone: args.tz.clone(), missed: args.missed, job, replace: args.replace };
     // No store is made for what is refused.
     new.check()?;
     let opened = opened::to_write(stage)?;
     let engine = opened.engine(&config, stage)?;
-    let target = format!("{} {}", new.name.as_deref().unwrap_or_default(), new.cron);
     // What is refused is no act.
     engine.check_schedule(&new)?;
+    let name = match new.name.take() {
+        Some(name) => name,
+        None => opened.runtime.block_on(engine.free_schedule_name(&new))?,
+    };
+    let target = format!("{name} {}", new.cron);
+    let is_taken = !new.replace && opened.runtime.block_on(engine.schedule(&name))?.is_some();
+    if is_taken {
+        act::refused(&opened, &engine, "schedule.add", target, args.why.as_deref(), stage)?;
+        return Err(Trouble::Schedule(ScheduleTrouble::Problem(ScheduleProblem::Taken(name))));
+    }
+    new.name = Some(name);
     act::record(&opened, &engine, "schedule.add", target, args.why.as_deref(), stage)?;
     let schedule = opened.runtime.block_on(engine.add_schedule(new))?;
     opened.wait(opened.store.close())?;

@@ -9,6 +9,7 @@ mod changes;
 mod notify;
 mod plan;
 mod push;
+pub(super) mod refuses;
 mod reload;
 mod report;
 

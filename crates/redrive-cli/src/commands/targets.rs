@@ -47,6 +47,9 @@ fn show(target: &str, stage: &mut Stage<'_>) -> Result<TargetDetailView, Trouble
     let engine = opened.engine(&stage.settings.config()?, stage)?;
     let seen = opened.runtime.block_on(engine.target(target))?;
     let (target, store) = (target.to_owned(), opened.store.location());
+    // The rules hold for every host, so that any name has a protection: what was never called and never limited is a slip.
+    let seen = seen
+        .filter(|seen| seen.changed_at.is_some() || seen.limits.is_some() || engine.names_target(&target));
     let seen = seen.ok_or(Trouble::Desk(DeskTrouble::NoTarget { target, store }))?;
     Ok(TargetDetailView::new(&seen, stage.settings.lang, opened.now))
 }
@@ -69,12 +72,19 @@ fn limit(args: TargetLimitArgs, stage: &mut Stage<'_>) -> Result<TargetChangedVi
 fn reset(target: String, why: Option<&str>, stage: &mut Stage<'_>) -> Result<TargetChangedView, Trouble> {
     let opened = opened::to_read(stage)?;
     let engine = opened.engine(&stage.settings.config()?, stage)?;
+    let unknown = |target: String| {
+        let store = opened.store.location();
+        Trouble::Desk(DeskTrouble::NoTarget { target, store })
+    };
+    let seen = opened.runtime.block_on(engine.target(&target))?;
+    if seen.is_none_or(|seen| seen.changed_at.is_none()) {
+        return Err(unknown(target));
+    }
     act::record(&opened, &engine, "target.reset", target.as_str(), why, stage)?;
     let known = opened.runtime.block_on(engine.reset_target(&target))?;
     opened.wait(opened.store.close())?;
     if !known {
-        let store = opened.store.location();
-        return Err(Trouble::Desk(DeskTrouble::NoTarget { target, store }));
+        return Err(unknown(target));
     }
     Ok(TargetChangedView::new(target, TargetChange::Reset))
 }

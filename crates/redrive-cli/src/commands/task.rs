@@ -270,7 +270,11 @@ fn cancel(which: &OsStr, why: Option<&str>, stage: &mut Stage<'_>) -> Result<Exi
     let opened = opened::to_read(stage)?;
     let engine = opened.engine(&config, stage)?;
     let task = find(&opened, which, stage)?;
-    act::record(&opened, &engine, "task.cancel", task.id.to_string(), why, stage)?;
+    if task.state == TaskState::Running {
+        act::record(&opened, &engine, "task.cancel", task.id.to_string(), why, stage)?;
+    } else {
+        act::refused(&opened, &engine, "task.cancel", task.id.to_string(), why, stage)?;
+    }
     let lang = stage.settings.lang;
     let why = why.map_or_else(|| text(lang, "task.cancel-why", &[]), str::to_owned);
     if !opened.runtime.block_on(engine.cancel_task(task.id, &why))? {

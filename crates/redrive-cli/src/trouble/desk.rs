@@ -54,6 +54,8 @@ pub(crate) enum DeskTrouble {
     BadForKind { kind: String, why: String },
     /// Somebody else was faster.
     EditedMeanwhile { id: String },
+    /// The job is over, and nobody keeps payloads of that.
+    PayloadsGone { id: String },
     /// What a person typed could not be stored, and is kept.
     Kept { trouble: Box<Trouble>, file: PathBuf },
 }
@@ -67,6 +69,7 @@ impl DeskTrouble {
             | DeskTrouble::NoEscalation { .. }
             | DeskTrouble::NoKey { .. }
             | DeskTrouble::NoWholeKey { .. }
+            | DeskTrouble::PayloadsGone { .. }
             | DeskTrouble::TooManyKeys { .. } => Exit::Nothing,
             DeskTrouble::BadPath { .. }
             | DeskTrouble::SeveralKeys { .. }
@@ -128,6 +131,7 @@ impl DeskTrouble {
             DeskTrouble::NotJsonToSet { id }
             | DeskTrouble::NotText { id }
             | DeskTrouble::EditedMeanwhile { id }
+            | DeskTrouble::PayloadsGone { id }
             | DeskTrouble::KeyChanged { id } => text(lang, &key, &[("id", id)]),
             DeskTrouble::BadPath { path, key: why, place, len } => {
                 let values: [(&str, &dyn std::fmt::Display); 3] =
@@ -143,6 +147,7 @@ impl DeskTrouble {
         match self {
             DeskTrouble::Kept { trouble, .. } => trouble.hint(lang),
             DeskTrouble::EditedMeanwhile { id }
+            | DeskTrouble::PayloadsGone { id }
             | DeskTrouble::KeyChanged { id }
             | DeskTrouble::NotText { id }
             | DeskTrouble::NotJsonToSet { id } => {
@@ -175,6 +180,7 @@ impl DeskTrouble {
             DeskTrouble::BadPath { .. } => "bad-path",
             DeskTrouble::BadForKind { .. } => "bad-for-kind",
             DeskTrouble::EditedMeanwhile { .. } => "edited-meanwhile",
+            DeskTrouble::PayloadsGone { .. } => "payloads-gone",
             DeskTrouble::Kept { .. } => "kept",
         }
     }

@@ -29,11 +29,11 @@ pub(crate) enum ServeTrouble {
 impl ServeTrouble {
     pub(super) fn exit(&self) -> Exit {
         match self {
-            ServeTrouble::BadAddress { .. }
-            | ServeTrouble::Unprotected(_)
-            | ServeTrouble::BadPush { .. }
-            | ServeTrouble::PushSecret { .. } => Exit::Usage,
-            ServeTrouble::Listen { .. } | ServeTrouble::Tls(_) => Exit::Failed,
+            ServeTrouble::BadAddress { .. } | ServeTrouble::Unprotected(_) => Exit::Usage,
+            ServeTrouble::BadPush { .. }
+            | ServeTrouble::PushSecret { .. }
+            | ServeTrouble::Listen { .. }
+            | ServeTrouble::Tls(_) => Exit::Failed,
         }
     }
 

@@ -20,6 +20,8 @@ use crate::text::{say, text};
 
 /// How many groups the screen shows; the others are counted.
 const GROUPS_SHOWN: usize = StatusReport::GROUPS_TOLD;
+/// How many queues and kinds that nobody takes are named; the others are counted.
+const LANES_SHOWN: usize = 5;
 
 /// The whole store. JSON: the contract `redrive/status.v1`.
 #[derive(Debug, Serialize)]
@@ -52,13 +54,32 @@ impl StatusView {
 
     /// Jobs that are due while nobody is there to do them.
     fn stranded(&self) -> u64 {
-        let handed_out = self.queues.iter().filter(|lane| lane.paused_at.is_none());
-        if self.workers > 0 { 0 } else { handed_out.map(|lane| lane.ready).sum() }
+        self.nobody_takes.iter().map(|lane| lane.ready).sum()
     }
 
-    /// Whether `redrive work` takes everything that is due.
+    /// Whether `redrive work` takes everything that nobody takes.
     fn takes_all(&self) -> bool {
-        self.queues.iter().all(|lane| lane.ready == 0 || matches!(lane.kind.as_str(), "exec" | "http"))
+        self.nobody_takes.iter().all(|lane| matches!(lane.kind.as_str(), "exec" | "http"))
+    }
+
+    /// That nobody is there, or else what those who are do not take.
+    fn untaken(&self, reader: Reader) -> Vec<Block> {
+        let warn = |line: String| Block::Text(vec![Span::new(line, Tone::Warn)]);
+        match (self.nobody_takes.as_slice(), self.workers) {
+            ([], _) => Vec::new(),
+            (_, 0) => vec![warn(text(reader.lang, "status.stranded", &[("n", &self.stranded())]))],
+            (lanes, _) => {
+                let told = lanes.iter().take(LANES_SHOWN).map(|lane| {
+                    let values: [(&str, &dyn std::fmt::Display); 3] =
+                        [("kind", &lane.kind), ("queue", &lane.queue), ("n", &lane.ready)];
+                    warn(text(reader.lang, "status.not-taken", &values))
+                });
+                let rest: u64 = lanes.iter().skip(LANES_SHOWN).map(|lane| lane.ready).sum();
+                let rest =
+                    (rest > 0).then(|| warn(text(reader.lang, "status.not-taken-more", &[("n", &rest)])));
+                told.chain(rest).collect()
+            }
+        }
     }
 
     /// A line for each paused queue in which something waits.
@@ -112,6 +133,7 @@ impl StatusView {
             (0, 0) if self.unknown_outcomes + self.outbox_failed > 0 => {
                 Span::new(say(reader.lang, "status.waits"), Tone::Warn)
             }
+            (0, 0) if self.stranded() > 0 => Span::new(say(reader.lang, "status.stuck"), Tone::Warn),
             (0, 0) => Span::new(say(reader.lang, "status.healthy"), Tone::Good),
             (0, failed) => Span::new(text(reader.lang, "status.failures", &[("n", &failed)]), Tone::Warn),
             (dead, _) => Span::new(text(reader.lang, "status.letters", &[("n", &dead)]), Tone::Alarm),
@@ -240,11 +262,7 @@ impl Page for StatusView {
             vec![Span::new("redrive", Tone::Heading), Span::new(format!("  {}", self.location), Tone::Dim)];
         let mut blocks = if self.location.is_empty() { Vec::new() } else { vec![Block::Text(title)] };
         blocks.push(Block::Text(vec![self.verdict(reader)]));
-        let stranded = self.stranded();
-        if stranded > 0 {
-            let line = text(reader.lang, "status.stranded", &[("n", &stranded)]);
-            blocks.push(Block::Text(vec![Span::new(line, Tone::Warn)]));
-        }
+        blocks.extend(self.untaken(reader));
         blocks.extend(self.for_people(reader));
         blocks.extend(self.pauses(reader));
         blocks.extend(self.parked(reader));

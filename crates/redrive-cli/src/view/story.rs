@@ -287,12 +287,15 @@ impl Teller<'_> {
         let took = rough(Duration::from_millis(event.latency_ms.unwrap_or_default()));
         let words = match event.status {
             EventStatus::Running => text(lang, "story.began", &[n]),
-            EventStatus::Success => text(lang, "story.succeeded", &[n, ("took", &took)]),
+            EventStatus::Success if Attempt::ends_with(event) => {
+                text(lang, "story.succeeded", &[n, ("took", &took)])
+            }
             EventStatus::Retrying | EventStatus::DeadLetter | EventStatus::Failed
                 if Attempt::ends_with(event) =>
             {
                 text(lang, "story.failed", &[n, ("took", &took)])
             }
+            _ if event.event_type == "payload_edited" => edited(event, lang),
             _ if event.event_type == "redrive" => {
                 self.is_back = true;
                 self.put_back(event, lang)
@@ -322,6 +325,14 @@ impl Teller<'_> {
             None => text(lang, "story.put-back-in", &[("run", &run)]),
         }
     }
+}
+
+/// That somebody has mended the payload, who, and which one was kept.
+fn edited(event: &Event, lang: Lang) -> String {
+    let by = event.data.get("edited_by").and_then(serde_json::Value::as_str);
+    let by = by.filter(|by| !by.is_empty()).map_or_else(|| say(lang, "redrive.by-person"), str::to_owned);
+    let kept = event.data.get("version").and_then(serde_json::Value::as_u64).unwrap_or_default();
+    text(lang, "story.edited", &[("by", &by), ("version", &kept)])
 }
 
 /// Who wanted a redrive, in words: a person, or a rule by its name.
@@ -393,6 +404,7 @@ pub(crate) fn in_short(event: &Event, lang: Lang) -> String {
     let kind = type_in_words(&event.event_type, lang);
     let mut parts = vec![Attempt::number_in(event).map_or_else(|| kind.clone(), |n| format!("{kind} #{n}"))];
     parts.extend(about_a_run(event, lang));
+    parts.extend(about_redrive(event, lang));
     if let Some(act) = about_an_act(event) {
         // That it is an act is said by who did it.
         if event.event_type == "operator_act" {
@@ -431,6 +443,50 @@ fn reason_of(event: &Event, lang: Lang) -> Option<String> {
         return ParkedJob::of(&event.data).map(|parked| parked.why.words(&parked.target, lang));
     }
     event.data.get("why").and_then(|why| why.as_str()).map(|why| reason_in_words(why, lang))
+}
+
+/// What an event about redrive itself is about: what is wrong with the configuration or what of it changed, which schedule left out
+/// how many ticks, whose template is broken.
+fn about_redrive(event: &Event, lang: Lang) -> Option<String> {
+    use serde_json::Value;
+    let word = |name: &str| event.data.get(name).and_then(Value::as_str);
+    let number = |name: &str| event.data.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let names = |name: &str| {
+        let names = event.data.get(name).and_then(Value::as_array).into_iter().flatten();
+        names.filter_map(Value::as_str).collect::<Vec<&str>>()
+    };
+    match event.event_type.as_str() {
+        "config_refused" => {
+            let problems = names("problems");
+            let first = beginning(problems.first()?, ROW_CHARS);
+            let more = problems.len().saturating_sub(1);
+            let values: [(&str, &dyn std::fmt::Display); 2] = [("first", &first), ("n", &more)];
+            Some(if more > 0 { text(lang, "serve.and-more", &values) } else { first })
+        }
+        "config_reloaded" => {
+            let (changed, restart) = (names("changed"), names("restart"));
+            let told = |key: &str, names: &[&str]| text(lang, key, &[("names", &names.join(", "))]);
+            let mut said = match (changed.as_slice(), restart.as_slice()) {
+                ([], []) => say(lang, "serve.nothing-changed"),
+                ([], _) => say(lang, "serve.nothing-took-effect"),
+                (names, _) => told("serve.took-effect", names),
+            };
+            if !restart.is_empty() {
+                said += &told("serve.needs-restart", &restart);
+            }
+            Some(said)
+        }
+        "schedule_missed" => {
+            let schedule = word("schedule")?;
+            let values: [(&str, &dyn std::fmt::Display); 3] =
+                [("schedule", &schedule), ("skipped", &number("skipped")), ("fired", &number("fired"))];
+            Some(text(lang, "story.ticks", &values))
+        }
+        "alert_template_broken" => word("receiver").map(str::to_owned),
+        "push_disabled" => word("endpoint").map(str::to_owned),
+        "payload_edited" => Some(text(lang, "story.version", &[("version", &number("version"))])),
+        _ => None,
+    }
 }
 
 /// What an operator did, or was not let do, to what.

@@ -6,6 +6,9 @@ use super::{Breaker, Protection};
 use crate::cause::Cause;
 use crate::rng::Rng;
 
+/// How many stretches of those are remembered who were parked before a reset.
+const MOST_PUT_OFF: usize = 8;
+
 /// What a call says about its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
@@ -198,10 +201,16 @@ pub fn free(state: &mut TargetState, holder: &str, until: i64) {
     state.full_since = None;
 }
 
-/// Forgets what was held against a target: its breaker closes, its lines and its budget begin anew. What runs still runs.
+/// Forgets what was held against a target: its breaker closes, its lines and its budget begin anew. What runs still runs, and what is
+/// parked keeps its time.
 pub fn reset(state: &mut TargetState) {
-    let TargetState { holders, usual_ms, parked_total, opened_total, .. } = std::mem::take(state);
-    *state = TargetState { holders, usual_ms, parked_total, opened_total, ..TargetState::default() };
+    let TargetState { holders, usual_ms, parked_total, opened_total, line, retry_line, mut put_off, .. } =
+        std::mem::take(state);
+    put_off.extend([line, retry_line].into_iter().flat_map(|line| [Some(line.end), line.before]).flatten());
+    // Whoever resets again and again leaves no more than what there is to count.
+    put_off.retain(|stretch| stretch.count > 0);
+    put_off.drain(..put_off.len().saturating_sub(MOST_PUT_OFF));
+    *state = TargetState { holders, usual_ms, parked_total, opened_total, put_off, ..TargetState::default() };
 }
 
 /// First attempts that went without asking, because the target was known to be well: they pay into the budget all the same.

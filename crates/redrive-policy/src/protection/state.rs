@@ -100,6 +100,18 @@ pub struct Holder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Line {
+    /// Its end, where the next one joins.
+    #[serde(flatten)]
+    pub(super) end: Stretch,
+    /// Those whose turn comes long before: without them the others would be counted wrongly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) before: Option<Stretch>,
+}
+
+/// Some who wait, about as far from each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Stretch {
     /// From when on the rest of it waits, in microseconds.
     pub(super) from_us: i64,
     /// The next free place.
@@ -127,6 +139,9 @@ pub struct TargetState {
     pub(super) line: Line,
     /// Who is parked for the budget.
     pub(super) retry_line: Line,
+    /// Who was parked before somebody reset it: they keep their times, and nobody goes behind them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) put_off: Vec<Stretch>,
     /// Who runs how many calls.
     pub holders: BTreeMap<String, Holder>,
     /// How long a call takes, as a rule.
@@ -153,6 +168,8 @@ pub struct Standing {
     pub running: u32,
     /// Jobs that are parked now, about.
     pub parked: u32,
+    /// Those of them who were parked before somebody reset it, and only wait for their time.
+    pub put_off: u32,
     /// What the budget holds, in retries.
     pub budget: Option<u32>,
     /// When it is tried again, or the next of the parked comes.
@@ -165,7 +182,9 @@ impl TargetState {
         let mut seen = self.clone();
         seen.mend(settings, now_ms);
         let sums = seen.sums();
+        let put_off = seen.put_off(now_ms);
         let parked = seen.line.waiting(now_ms).saturating_add(seen.retry_line.waiting(now_ms));
+        let parked = parked.saturating_add(put_off);
         // As it was written: whoever looks may not know how it is protected.
         let next_at = match self.phase {
             Phase::Open { until, .. } if until > now_ms => Some(until),
@@ -183,6 +202,7 @@ impl TargetState {
             refused,
             running: seen.running(now_ms),
             parked,
+            put_off,
             budget: settings.budget.map(|budget| {
                 let (held, _) = seen.refilled(&budget, now_ms);
                 u32::try_from(held.max(0) / 1_000).unwrap_or(u32::MAX)
@@ -205,6 +225,12 @@ impl TargetState {
             && seen.holders.is_empty()
             && seen.line.waiting(now_ms) == 0
             && seen.retry_line.waiting(now_ms) == 0
+            && seen.put_off(now_ms) == 0
+    }
+
+    /// How many only wait for the time that they were given before somebody reset it, about.
+    fn put_off(&self, now_ms: i64) -> u32 {
+        self.put_off.iter().fold(0, |sum, stretch| sum.saturating_add(stretch.waiting(now_ms)))
     }
 
     /// Whether nothing but success is known of it: calls went well, nobody waited, and nothing was drawn from its budget. Nobody else
@@ -262,10 +288,11 @@ impl TargetState {
         // The first of a line never waits so long, and nothing comes back so late: a clock has gone back.
         let far_us = micros(now_ms).saturating_add(micros(millis(LONGEST_PARK)).saturating_mul(2));
         for line in [&mut self.line, &mut self.retry_line] {
-            if line.from_us > far_us {
+            if line.end.from_us > far_us {
                 *line = Line::default();
             }
         }
+        self.put_off.retain(|stretch| stretch.waiting(now_ms) > 0 && stretch.from_us <= far_us);
         self.pace_us = self.pace_us.min(far_us);
         let Some(breaker) = &settings.breaker else {
             (self.phase, self.window) = (Phase::Closed, Vec::new());
@@ -315,6 +342,38 @@ impl TargetState {
 impl Line {
     /// How many wait, about.
     pub(super) fn waiting(&self, now_ms: i64) -> u32 {
+        let before = self.before.map_or(0, |stretch| stretch.waiting(now_ms));
+        self.end.waiting(now_ms).saturating_add(before)
+    }
+
+    /// A place at the end of the line, not before `earliest_us`; the one behind it is so much later.
+    pub(super) fn join(&mut self, now_ms: i64, earliest_us: i64, every_us: i64) -> i64 {
+        let (here_us, every_us) = (micros(now_ms), every_us.max(1));
+        let Stretch { from_us, next_us, .. } = self.end;
+        let place = next_us.max(earliest_us).max(here_us);
+        let mut count = self.end.waiting(now_ms);
+        if count > 0 && place.saturating_sub(next_us) > every_us.saturating_mul(2) {
+            // Nobody waits in between: those before are counted for themselves.
+            let mut before = Stretch { from_us: from_us.max(here_us), next_us, count };
+            if let Some(first) = self.before.filter(|first| first.waiting(now_ms) > 0) {
+                before.from_us = before.from_us.min(first.from_us.max(here_us));
+                before.count = before.count.saturating_add(first.waiting(now_ms));
+            }
+            (self.before, count) = (Some(before), 0);
+        }
+        self.before = self.before.filter(|before| before.waiting(now_ms) > 0);
+        self.end = Stretch {
+            from_us: if count == 0 { place } else { from_us.max(here_us) },
+            next_us: place.saturating_add(every_us),
+            count: count.saturating_add(1),
+        };
+        place
+    }
+}
+
+impl Stretch {
+    /// How many wait, about.
+    pub(super) fn waiting(&self, now_ms: i64) -> u32 {
         let here_us = micros(now_ms);
         let (whole, left) = (
             self.next_us.saturating_sub(self.from_us),
@@ -325,17 +384,6 @@ impl Line {
         }
         let count = i128::from(self.count) * i128::from(left);
         u32::try_from((count + i128::from(whole) - 1) / i128::from(whole)).unwrap_or(u32::MAX)
-    }
-
-    /// A place at the end of the line, not before `earliest_us`; the one behind it is so much later.
-    pub(super) fn join(&mut self, now_ms: i64, earliest_us: i64, every_us: i64) -> i64 {
-        self.count = self.waiting(now_ms);
-        let here_us = micros(now_ms);
-        let place = self.next_us.max(earliest_us).max(here_us);
-        self.from_us = if self.count == 0 { place } else { self.from_us.max(here_us) };
-        self.next_us = place.saturating_add(every_us.max(1));
-        self.count = self.count.saturating_add(1);
-        place
     }
 }
 

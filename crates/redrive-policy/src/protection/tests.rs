@@ -302,6 +302,37 @@ fn a_reset_forgets_what_was_held_against_it() {
     assert!(!ask_one(&settings, &mut state, T0, Ask::default()).goes());
 }
 
+/// R-P15: who is parked again and again is counted once, and a reset does not make those vanish who keep their times.
+#[test]
+fn those_who_wait_are_counted_as_they_are() {
+    let settings = breaker_only();
+    let mut state = fallen(&settings);
+    let asks = [Ask::default(); 30];
+    let answers = admit(&settings, &mut state, T0 + 1, ("me", T0), &asks, &mut Rng::seeded(1));
+    let mut untils: Vec<i64> = answers.iter().map(parked_until).collect();
+    let mut now = T0;
+    for turn in 0..500 {
+        untils.sort_unstable();
+        now = untils[0];
+        let mut answer = ask_one(&settings, &mut state, now, Ask { waited: true, ..Ask::default() });
+        if answer.goes() {
+            // It tries, fails, and comes again at once.
+            observe(&settings, &mut state, now, &[sick(now)], &mut Rng::seeded(turn));
+            answer = ask_one(&settings, &mut state, now, Ask { again: true, waited: false });
+        }
+        untils[0] = parked_until(&answer);
+        let told = state.standing(&settings, now).parked;
+        assert!((27..=33).contains(&told), "turn {turn}: {told} of 30");
+    }
+    reset(&mut state);
+    assert!(ask_one(&settings, &mut state, now, Ask::default()).goes(), "nobody goes behind them");
+    let Standing { parked, put_off, .. } = state.standing(&settings, now);
+    assert!(parked == put_off && (27..=33).contains(&parked), "{parked} of 30 after the reset");
+    let last = untils.iter().max().unwrap() + 1_000;
+    assert_eq!(state.standing(&settings, last).parked, 0);
+    assert!(state.is_idle(&settings, last + 3_600_000));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 

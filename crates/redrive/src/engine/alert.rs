@@ -139,8 +139,8 @@ pub enum AlertProblem {
     Unreadable(String),
 }
 
-/// Whether nobody is told by asking ourselves.
-pub(super) fn check_receivers(settings: &AlertSettings, listen: &[String]) -> Result<(), AlertProblem> {
+/// Whether nobody is told by asking ourselves: `redrive config check` asks before anybody relies on it.
+pub fn check_alert_receivers(settings: &AlertSettings, listen: &[String]) -> Result<(), AlertProblem> {
     for receiver in &settings.receivers {
         if let AlertBy::Webhook { url, .. } = &receiver.by
             && is_own(url, listen)

@@ -201,7 +201,7 @@ impl EngineBuilder {
         #[cfg(feature = "alerts")]
         let alerts = config.map(|config| config.alerts.clone()).unwrap_or_default();
         #[cfg(feature = "alerts")]
-        super::alert::check_receivers(&alerts, config.map_or(&[], |config| &config.server.listen))?;
+        super::alert::check_alert_receivers(&alerts, config.map_or(&[], |config| &config.server.listen))?;
         Ok(Engine(Arc::new(Shared {
             clock_watch: Mutex::new(ClockWatch::new(&*self.clock)),
             store: self.store.0,

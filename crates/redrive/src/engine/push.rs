@@ -225,7 +225,8 @@ impl Engine {
             source: "redrive".to_owned(),
             data: json!({ "endpoint": endpoint.name, "queue": endpoint.queue, "why": why }),
             importance: Some(4),
-            status: Some(redrive_store::EventStatus::Failed),
+            // It waits for a person, and is no work that failed.
+            status: Some(redrive_store::EventStatus::Pending),
             ..NewEvent::default()
         };
         let mut on_the_board = false;

@@ -54,7 +54,7 @@ impl Engine {
         let policies = self.policies().reloaded(config)?;
         let held = Held::new(Some(config), &self.0.own_rules)?;
         #[cfg(feature = "alerts")]
-        super::alert::check_receivers(&config.alerts, &config.server.listen)?;
+        super::alert::check_alert_receivers(&config.alerts, &config.server.listen)?;
         Ok(Reload { engine: self.clone(), policies, held, config: config.clone() })
     }
 }

@@ -4,6 +4,7 @@
 //! follows from it is decided here, by the functions that decide for a worker in this process. A lease may be ended or extended
 //! through any process on the store, so that a server may go at any time without taking its workers' work along.
 
+mod asked;
 mod text;
 
 use std::collections::{HashMap, HashSet};
@@ -49,6 +50,7 @@ pub struct Remote {
     engine: Engine,
     worker: WorkerId,
     sealer: text::Sealer,
+    asked: asked::Asked,
 }
 
 /// What a worker elsewhere asks for.
@@ -174,7 +176,7 @@ impl Engine {
         let unusable =
             || StoreError::from(Trouble::Corrupt("the key of the leases has no length".to_owned()));
         let sealer = text::Sealer::new(&key).ok_or_else(unusable)?;
-        Ok(Remote { engine: self.clone(), worker, sealer })
+        Ok(Remote { engine: self.clone(), worker, sealer, asked: asked::Asked::default() })
     }
 }
 
@@ -183,6 +185,7 @@ impl Remote {
     /// it has come gives everything back, uncounted.
     pub async fn lease(&self, request: RemoteRequest) -> Result<Vec<HandedOut>, EngineError> {
         self.engine.remember_lease_elsewhere(request.lease_for);
+        self.asked.note(&self.engine, &request).await;
         let asked_at = self.engine.clock().steady();
         let mut looks = 0;
         loop {

@@ -281,6 +281,18 @@ impl Engine {
         Err(ScheduleProblem::Contended(name.unwrap_or_default()).into())
     }
 
+    /// The name that a schedule without one gets.
+    pub async fn free_schedule_name(&self, new: &NewSchedule) -> Result<String, EngineError> {
+        let (cron, _) = self.read_schedule(new)?;
+        for attempt in 0..TRIES {
+            let name = made_name(&cron, attempt);
+            if self.store().notice(SPACE.to_owned(), name.clone()).await?.is_none() {
+                return Ok(name);
+            }
+        }
+        Err(ScheduleProblem::Contended(made_name(&cron, 0)).into())
+    }
+
     /// Whether such a schedule could be had, as far as that can be said without the store.
     pub fn check_schedule(&self, new: &NewSchedule) -> Result<(), EngineError> {
         self.read_schedule(new).map(drop)

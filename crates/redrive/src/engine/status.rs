@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 
 use redrive_policy::Cause;
 use redrive_policy::protection::ParkedWhy;
-use redrive_store::{Group, GroupQuery, GroupState, LaneCounts, Queue, StoreStatus, Timestamp};
+use redrive_store::{
+    Group, GroupQuery, GroupState, LaneCounts, Queue, StoreStatus, Timestamp, WorkerPresence,
+};
 use serde::Serialize;
 
 use super::{Engine, EngineError, TargetView};
 
 /// How far groups are counted.
 const GROUPS: u32 = 100;
+/// The queue of messages to people.
+const ALERTS: &str = "redrive-alerts";
 /// How many targets are looked at.
 const TARGETS: u32 = 1_000;
 
@@ -31,8 +35,12 @@ pub struct StatusReport {
     pub queues: Vec<LaneReport>,
     /// The groups that wait for somebody, the largest first.
     pub groups: Vec<GroupReport>,
-    /// Workers that are present.
+    /// Workers that are present and take work. Those elsewhere, who ask a server for it, count once for each server, queue and
+    /// set of kinds, however many they are.
     pub workers: u64,
+    /// Jobs that are due while nobody takes their kind from their queue.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nobody_takes: Vec<Untaken>,
     /// Idempotency keys of which nobody knows how their request ended.
     pub unknown_outcomes: u64,
     /// Calls of the outbox that failed.
@@ -46,6 +54,43 @@ pub struct StatusReport {
     /// How many groups wait for somebody.
     #[serde(skip)]
     pub group_count: GroupCount,
+}
+
+/// Jobs that are due, and that nobody who is present takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Untaken {
+    /// Their queue.
+    pub queue: String,
+    /// Their kind.
+    pub kind: String,
+    /// How many of them are due.
+    pub ready: u64,
+}
+
+impl Untaken {
+    /// Of these lanes, those in which something is due that none of these workers takes. What is paused waits because somebody
+    /// wants it to; and of what runs at this moment somebody has taken some, although it may not ask for more before it is done.
+    pub fn of(lanes: &[LaneCounts], workers: &[WorkerPresence]) -> Vec<Untaken> {
+        let takes = |lane: &LaneCounts| {
+            let mut taking = workers.iter().filter_map(|worker| worker.takes.as_ref());
+            taking.any(|takes| takes.takes(&lane.queue, &lane.kind))
+                || (lane.leased > 0 && !workers.is_empty())
+        };
+        let due = |lane: &LaneCounts| lane.ready.saturating_sub(lane.scheduled);
+        let untaken = lanes.iter().filter(|lane| due(lane) > 0 && lane.paused_at.is_none() && !takes(lane));
+        let told = |lane: &LaneCounts| Untaken {
+            queue: lane.queue.clone(),
+            kind: lane.kind.clone(),
+            ready: due(lane),
+        };
+        untaken.map(told).collect()
+    }
+}
+
+/// How many of these do work: a server that only answers, and tells people of trouble, does none.
+pub fn working(workers: &[WorkerPresence]) -> u64 {
+    let works = |worker: &&WorkerPresence| worker.takes.as_ref().is_none_or(|takes| takes.queues != [ALERTS]);
+    u64::try_from(workers.iter().filter(works).count()).unwrap_or(u64::MAX)
 }
 
 /// A target that is not called, or that work is parked for.
@@ -227,6 +272,7 @@ impl StatusReport {
             queues: status.lanes.iter().map(|lane| LaneReport::of(lane, now)).collect(),
             groups: groups.into_iter().take(StatusReport::GROUPS_TOLD).map(GroupReport::from).collect(),
             workers: status.workers,
+            nobody_takes: Vec::new(),
             unknown_outcomes: status.unknown_outcomes,
             outbox_failed: status.outbox_failed,
             targets: Vec::new(),
@@ -257,13 +303,16 @@ impl Engine {
     pub async fn status_report(&self) -> Result<StatusReport, EngineError> {
         let now = self.now();
         let status = self.store().status(now).await?;
+        let workers = self.store().workers(now).await?;
+        let nobody_takes = Untaken::of(&status.lanes, &workers);
         let of_interest = vec![GroupState::Open, GroupState::Regressed, GroupState::Acknowledged];
         let query = GroupQuery { states: of_interest, ..GroupQuery::default() };
         let mut groups = self.store().groups(query, GROUPS + 1).await?;
         let more = groups.len() > GROUPS as usize;
         groups.truncate(GROUPS as usize);
         let targets = self.troubled_targets().await?;
-        Ok(StatusReport { targets, ..StatusReport::new(status, groups, more, now) })
+        let workers = working(&workers);
+        Ok(StatusReport { targets, workers, nobody_takes, ..StatusReport::new(status, groups, more, now) })
     }
 
     /// Every queue and how much is in it, by name.

@@ -327,6 +327,9 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         if takes_work && !plan.reserved_only {
             let takes = Takes { queues: plan.queues.clone(), kinds: plan.kinds() };
             engine.store().takes(id, takes).await?;
+        } else if !takes_work {
+            // It does not work: nobody is to wait for it.
+            engine.store().takes(id, Takes::no_work()).await?;
         }
         let incarnation = Incarnation::new(id, presence_for, held_for, plan.lease_for, engine.clock());
         Ok(Worker { engine, plan, incarnation: Arc::new(incarnation) })

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use redrive::engine::{Engine, EngineError, TargetView, Token};
+use redrive::engine::{Engine, EngineError, TargetView, Token, Untaken, working};
 use redrive_store::{
-    EventFilter, LetterFilter, StoreError, StoreStatus, Timestamp, Trouble as StoreTrouble, WorkerId,
-    WorkerPresence,
+    EventFilter, LaneCounts, LetterFilter, StoreError, StoreStatus, Timestamp, Trouble as StoreTrouble,
+    WorkerId, WorkerPresence,
 };
 
 use super::{Findings, Values};
@@ -37,7 +37,7 @@ pub(super) async fn look(opened: &Opened, found: &mut Findings) -> Result<(), St
     sample(opened, found).await?;
     who_works(&status, &workers, found);
     paused(&status, found);
-    late(&status, now, found);
+    late(&status, &workers, now, found);
     waiting(&status, found);
     Ok(())
 }
@@ -146,30 +146,32 @@ fn who_works(status: &StoreStatus, workers: &[WorkerPresence], found: &mut Findi
     let open = status.lanes.iter().filter(|lane| lane.paused_at.is_none());
     let due: u64 = open.map(|lane| lane.ready.saturating_sub(lane.scheduled)).sum();
     let left: u64 = status.lanes.iter().map(|lane| lane.leased).sum();
-    let values: Values<'_> = &[("n", &workers.len()), ("due", &due), ("left", &left)];
-    match (workers.is_empty(), due, left) {
+    let working = working(workers);
+    let untaken = Untaken::of(&status.lanes, workers);
+    // `work` runs no other kinds: those wait for a worker of the user's own.
+    let is_ours = |lane: &Untaken| matches!(lane.kind.as_str(), "exec" | "http");
+    let fix = match (workers.is_empty(), untaken.iter().all(is_ours)) {
+        (true, _) => "redrive serve",
+        // There is a server already, which leaves the work to others.
+        (false, true) => "redrive work",
+        (false, false) => "redrive help server",
+    };
+    let values: Values<'_> = &[("n", &working), ("due", &due), ("left", &left)];
+    match (working, due, left) {
         // What a worker left behind another takes up when its lease is over.
-        (false, ..) => found.ok("workers", "workers.some", values),
-        (true, 0, 0) => found.ok("workers", "workers.none", values),
-        (true, 0, _) => found.warn("workers", "workers.left", values, "redrive serve"),
-        (true, ..) => found.problem("workers", "workers.nobody", values, "redrive serve"),
+        (1.., ..) => found.ok("workers", "workers.some", values),
+        (0, 0, 0) => found.ok("workers", "workers.none", values),
+        (0, 0, _) => found.warn("workers", "workers.left", values, fix),
+        (0, ..) => found.problem("workers", "workers.nobody", values, fix),
     }
-    for lane in &status.lanes {
-        let waits = lane.ready.saturating_sub(lane.scheduled);
-        let taken = workers
-            .iter()
-            .any(|worker| worker.takes.as_ref().is_none_or(|takes| takes.takes(&lane.queue, &lane.kind)));
-        if waits > 0 && lane.paused_at.is_none() && !taken && !workers.is_empty() {
-            let values: Values<'_> = &[("n", &waits), ("queue", &lane.queue), ("kind", &lane.kind)];
-            // `work` runs no other kinds: those wait for a worker of the user's own.
-            let is_ours = matches!(lane.kind.as_str(), "exec" | "http");
-            let fix = if is_ours {
-                format!("redrive work --queue {}", lane.queue)
-            } else {
-                "redrive help server".to_owned()
-            };
-            found.warn("workers", "workers.not-taken", values, &fix);
-        }
+    for lane in untaken.iter().filter(|_| working > 0) {
+        let values: Values<'_> = &[("n", &lane.ready), ("queue", &lane.queue), ("kind", &lane.kind)];
+        let fix = if is_ours(lane) {
+            format!("redrive work --queue {}", lane.queue)
+        } else {
+            "redrive help server".to_owned()
+        };
+        found.warn("workers", "workers.not-taken", values, &fix);
     }
     let ours = concat!("redrive ", env!("CARGO_PKG_VERSION"));
     let others =
@@ -193,12 +195,17 @@ fn paused(status: &StoreStatus, found: &mut Findings) {
     }
 }
 
-fn late(status: &StoreStatus, now: Timestamp, found: &mut Findings) {
-    let oldest =
-        status.lanes.iter().filter(|lane| lane.paused_at.is_none()).filter_map(|lane| lane.oldest_due).min();
+/// Work that somebody takes, and not soon enough; what nobody takes was told before.
+fn late(status: &StoreStatus, workers: &[WorkerPresence], now: Timestamp, found: &mut Findings) {
+    let untaken = Untaken::of(&status.lanes, workers);
+    let is_taken = |lane: &&LaneCounts| {
+        !untaken.iter().any(|other| (&other.queue, &other.kind) == (&lane.queue, &lane.kind))
+    };
+    let open = status.lanes.iter().filter(|lane| lane.paused_at.is_none());
+    let oldest = open.filter(is_taken).filter_map(|lane| lane.oldest_due).min();
     match oldest.map(|due| now.since(due)) {
         Some(age) if age > LATE => {
-            found.warn("delay", "delay.late", &[("age", &rough(age))], "redrive serve --concurrency 32");
+            found.warn("delay", "delay.late", &[("age", &rough(age))], "redrive work --concurrency 32");
         }
         _ => found.ok("delay", "delay.fine", &[]),
     }

@@ -89,7 +89,8 @@ impl Reloads {
                 let told = text(lang, "serve.not-reloaded", &[("why", &first_of(&trouble, lang))]);
                 log.warn(&told, &[]);
                 let data = json!({ "file": file, "problems": trouble.messages(Lang::En) });
-                self.record("config_refused", EventStatus::Failed, data, log).await;
+                // It waits for a person, and is no work that failed.
+                self.record("config_refused", EventStatus::Pending, data, log).await;
                 told
             }
         }

@@ -309,7 +309,8 @@ async fn tell_broken(engine: &Engine, to: &AlertReceiver, why: &str) {
         source: ALERT_QUEUE.to_owned(),
         data: json!({ "receiver": to.name, "why": redact(why).chars().take(500).collect::<String>() }),
         importance: Some(4),
-        status: Some(EventStatus::Success),
+        // It waits for a person, and is no work that failed.
+        status: Some(EventStatus::Pending),
         ..NewEvent::default()
     };
     if let Err(error) = engine.store().append(engine.now(), vec![event]).await {

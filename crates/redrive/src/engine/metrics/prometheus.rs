@@ -88,7 +88,8 @@ impl Engine {
         let from_hour = to_hour - to_hour.rem_euclid(COUNTED_HOURS);
         let query = MetricsQuery { from_hour, to_hour, queue: None, by_hour: false, by_queue: true };
         let counts = self.store().metrics(query).await?;
-        let status = self.store().status(now).await?;
+        let mut status = self.store().status(now).await?;
+        status.workers = crate::engine::status::working(&self.store().workers(now).await?);
         text.family("redrive_build_info", Kind::Gauge, "The version of redrive; always 1.");
         text.sample("redrive_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1_u64);
         counters(text, &counts, &status);
@@ -292,7 +293,7 @@ fn letters(text: &mut Exposition, status: &StoreStatus) {
             "Work that finally failed without a dead letter, as far as events are kept.",
             status.failed_events,
         ),
-        ("redrive_workers", "Workers that are present.", status.workers),
+        ("redrive_workers", "Workers that are present and take work.", status.workers),
     ];
     for (name, help, n) in single {
         text.family(name, Kind::Gauge, help);

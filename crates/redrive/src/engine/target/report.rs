@@ -70,6 +70,6 @@ impl TargetView {
 
     /// Whether somebody should look at it: nobody calls it, few do, or work waits for it.
     pub fn is_troubled(&self) -> bool {
-        self.phase != Phase::Closed || self.standing.parked > 0
+        self.phase != Phase::Closed || self.standing.parked > self.standing.put_off
     }
 }

@@ -98,6 +98,11 @@ impl Engine {
         self.targets_known().rules().of(target)
     }
 
+    /// Whether the configuration names this target.
+    pub fn names_target(&self, target: &str) -> bool {
+        self.targets_known().rules().config.named.contains_key(target)
+    }
+
     /// Reads the limits again that were set while everything runs, also by others, so that [`Engine::protection_of`] knows them.
     pub async fn refresh_limits(&self) -> Result<(), EngineError> {
         self.read_limits(true).await

@@ -1,0 +1,135 @@
+//! What somebody sees who looks at a system for the first time, at night: that what is said is true (R-C1, R-C3).
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod serve_home;
+
+use serde_json::Value;
+use serve_home::{Home, PATIENCE};
+
+/// Acts and refusals in their order: type, act and target, and who it was.
+fn acts(home: &Home) -> Vec<(String, String, String)> {
+    let (_, out, _) = home.redrive("events --json --limit 1000");
+    let events = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let acts = events.filter(|event| event["event_type"].as_str().unwrap().starts_with("operator_"));
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let told = |event: Value| {
+        let data = &event["data"];
+        let act = format!("{} {}", word(&data["act"]), word(&data["target"]));
+        (word(&event["event_type"]), act, word(&data["who"]))
+    };
+    acts.map(told).collect()
+}
+
+/// A job that no retry heals.
+fn dies(home: &Home) {
+    let status = home.command(&["enqueue", "--exec", "sh", "-c", "exit 65"]).status().unwrap();
+    assert!(status.success());
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = std::time::Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// R-C1, R-D2: a server that runs no jobs is no worker, and nobody is told that all is well while jobs are due that nobody takes.
+/// Workers that ask over HTTP are seen, before and while they work.
+#[test]
+fn what_nobody_takes_is_told() {
+    let home = Home::new();
+    let serving = home.serve("--concurrency 0");
+    assert_eq!(home.redrive("enqueue --exec true").0, Some(0));
+    assert_eq!(home.redrive("enqueue --queue q2 --kind greet --payload {}").0, Some(0));
+    let (_, out, _) = home.redrive("status");
+    assert!(!out.contains("All is well") && out.contains("no worker is present: 2"), "{out}");
+    assert!(out.contains("Next: redrive doctor"), "{out}");
+    let (_, out, _) = home.redrive("status --lang ja");
+    assert!(
+        !out.contains("問題はありません") && out.contains("実行されずに残っているジョブがあります"),
+        "{out}"
+    );
+    assert_eq!(home.json("status")["workers"], 0);
+    assert!(serving.get("/metrics").1.contains("\nredrive_workers 0\n"));
+
+    // One who takes greet asks: then only the command waits for somebody.
+    let body = r#"{"kinds":["greet"],"max":1,"lease_ms":60000}"#;
+    let (status, leased) = serving.ask("POST", "/v1/queues/q2/lease", body).unwrap();
+    assert!(status == 200 && leased.contains("greet"), "{leased}");
+    assert_eq!(home.redrive("enqueue --queue q2 --kind greet --payload {}").0, Some(0));
+    let json = home.json("status");
+    assert_eq!(json["workers"], 1, "{json}");
+    assert_eq!(json["nobody_takes"], serde_json::json!([{"queue": "default", "kind": "exec", "ready": 1}]));
+    let (_, out, _) = home.redrive("status");
+    assert!(
+        out.contains("Nobody takes exec jobs of queue default; due: 1") && !out.contains("greet jobs"),
+        "{out}"
+    );
+    assert!(out.contains("Next: redrive work"), "{out}");
+    let (_, out, _) = home.redrive("doctor");
+    assert!(out.contains("redrive work --queue default") && !out.contains("greet jobs"), "{out}");
+
+    let worker = home.serve("--queue default");
+    until("nobody does it", || home.json("status")["nobody_takes"].is_null());
+    assert_eq!(home.json("status")["workers"], 2);
+    assert!(home.redrive("status").1.contains("All is well"));
+    drop((serving, worker));
+}
+
+/// R-D8, R-E1: an edit is told as an edit, and no attempt is told that never was.
+#[test]
+fn an_edit_is_no_attempt() {
+    let home = Home::new();
+    dies(&home);
+    home.redrive("work --until-empty");
+    let edit = home.redrive("dlq edit job_1 --payload {\"argv\":[\"true\"]} --yes --redrive");
+    assert_eq!(edit.0, Some(0), "{edit:?}");
+    home.redrive("work --until-empty");
+    let (_, out, _) = home.redrive("explain job_1");
+    assert!(out.contains("payload edited by ") && out.contains("; version 1 is kept"), "{out}");
+    assert_eq!(out.matches("succeeded after").count(), 1, "{out}");
+    let (_, out, _) = home.redrive("explain job_1 --lang ja");
+    assert!(out.contains("がペイロードを編集しました") && out.matches("試行が成功").count() == 1, "{out}");
+    // What is over has no payloads any more, and that is what is said.
+    let (code, _, err) = home.redrive("dlq show job_1 --versions");
+    assert!(code == Some(3) && err.contains("is over") && !err.contains("no job"), "{err}");
+}
+
+/// R-C3, issue 8 (safety): the record of acts holds what was done and by whom, apart from what was refused; what was only asked about
+/// is not in it.
+#[test]
+fn the_record_tells_acts_from_refusals() {
+    let home = Home::new();
+    for _ in 0..2 {
+        dies(&home);
+    }
+    home.redrive("enqueue --exec true");
+    home.redrive("work --until-empty");
+    // Nobody is there to ask.
+    assert_eq!(home.redrive("retry job_1").0, Some(2));
+    assert_eq!(acts(&home), []);
+    assert_eq!(home.redrive("retry job_3").0, Some(3));
+    assert_eq!(home.redrive("queue resume nowhere").0, Some(3));
+    assert_eq!(home.redrive("dlq edit job_9999 --set a=1").0, Some(3));
+    let schedule = |words: &[&str]| home.command(words).output().unwrap().status.code();
+    assert_eq!(schedule(&["schedule", "add", "a", "0 7 * * *", "--exec", "true"]), Some(0));
+    assert_eq!(schedule(&["schedule", "add", "a", "0 8 * * *", "--exec", "true"]), Some(2));
+    assert_eq!(schedule(&["schedule", "add", "0 9 * * *", "--exec", "true"]), Some(0));
+    assert_eq!(home.redrive("dlq discard job_1 job_2 --yes").0, Some(0));
+    let acts = acts(&home);
+    let told: Vec<(&str, &str)> = acts.iter().map(|(kind, act, _)| (kind.as_str(), act.as_str())).collect();
+    let expected = [
+        ("operator_refused", "job.retry job_3"),
+        ("operator_act", "schedule.add a 0 7 * * *"),
+        ("operator_refused", "schedule.add a 0 8 * * *"),
+        ("operator_act", "schedule.add 0_9_x_x_x 0 9 * * *"),
+        ("operator_act", "letter.discard 2 letters: job_1 job_2"),
+    ];
+    assert_eq!(told, expected);
+    // Without a word in the environment it is whoever the process belongs to.
+    let owner = std::process::Command::new("id").arg("-un").output().unwrap().stdout;
+    let owner = format!("cli:{}", String::from_utf8(owner).unwrap().trim());
+    assert!(acts.iter().all(|(_, _, who)| *who == owner), "{acts:?}");
+}
