@@ -48,17 +48,19 @@ impl Machine {
     /// What is meant for `/` is here.
     fn placed(&self, text: &str) -> String {
         let here = self.0.path().display();
-        ["/etc/", "/var/lib", "/usr/local/"].iter().fold(text.to_owned(), |text, place| {
-            text.replace(place, &format!("{here}{place}"))
-        })
+        ["/etc/", "/var/lib", "/usr/local/"]
+            .iter()
+            .fold(text.to_owned(), |text, place| text.replace(place, &format!("{here}{place}")))
     }
 
     /// A line of the guide, as root: `install` as it stands, with a number for the group and the user that are not on this machine.
     fn install(&self, line: &str) {
         let line = line.strip_prefix("$ sudo ").unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
-        let mut words: Vec<String> =
-            words.iter().map(|word| if *word == "redrive" { USER.to_string() } else { self.placed(word) }).collect();
+        let mut words: Vec<String> = words
+            .iter()
+            .map(|word| if *word == "redrive" { USER.to_string() } else { self.placed(word) })
+            .collect();
         // What lies in the repository, or what somebody has written beside it.
         for word in &mut words {
             let mine = self.0.path().join("source").join(&*word);
@@ -114,7 +116,8 @@ impl Machine {
         let words: Vec<String> = value("ExecStart").unwrap().split(' ').skip(1).map(str::to_owned).collect();
         assert_eq!(value("WorkingDirectory"), Some(self.state_of(USER).to_str().unwrap()));
         let env = unit.lines().filter_map(|line| line.strip_prefix("Environment=")?.split_once('='));
-        let env: Vec<(String, String)> = env.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let env: Vec<(String, String)> =
+            env.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         assert!(!env.is_empty());
         self.runs(USER, &words, &env)
     }
@@ -137,8 +140,9 @@ fn mode(path: &Path) -> (u32, u32, u32) {
 fn the_service_runs_as_it_was_installed() {
     let Some(machine) = Machine::new() else { return };
     let lines = installing();
-    let (secrets, plain): (Vec<&String>, Vec<&String>) =
-        lines.iter().partition(|line| ["key.pem", "keys ", "redrive.env"].iter().any(|name| line.contains(name)));
+    let (secrets, plain): (Vec<&String>, Vec<&String>) = lines
+        .iter()
+        .partition(|line| ["key.pem", "keys ", "redrive.env"].iter().any(|name| line.contains(name)));
     assert_eq!((plain.len(), secrets.len()), (4, 3), "{lines:?}");
     plain.iter().for_each(|line| machine.install(line));
     let config = machine.path("/etc/redrive/redrive.toml");
@@ -159,7 +163,8 @@ fn the_service_runs_as_it_was_installed() {
         println!("SKIPPED: openssl is missing; no certificate was installed");
         return;
     }
-    let keygen = Command::new(env!("CARGO_BIN_EXE_redrive")).args(["store", "keygen", "--id", "one"]).output();
+    let keygen =
+        Command::new(env!("CARGO_BIN_EXE_redrive")).args(["store", "keygen", "--id", "one"]).output();
     machine.bring("keys", &String::from_utf8(keygen.unwrap().stdout).unwrap());
     machine.bring("redrive.env", "CRM_SECRET=x\n");
     secrets.iter().for_each(|line| machine.install(line));
