@@ -55,7 +55,8 @@ class Problem(Exception):
         self.code = told.get("code", "unknown")
         self.detail = told.get("detail") or told.get("title") or ""
         self.field = told.get("field")
-        super().__init__(f"{status} {self.code}: {self.detail}")
+        where = f"{self.field}: " if self.field else ""
+        super().__init__(f"{status} {self.code}: {where}{self.detail}")
 
 
 class Unreachable(Exception):
@@ -352,7 +353,9 @@ class Worker:
             for job in jobs:
                 job.began = time.monotonic()
             for job, end in self._carried_out(jobs):
-                self._ends.put(_sent(job, end))
+                sent = _sent(job, end)
+                _tell(job, sent[1])
+                self._ends.put(sent)
 
     def _carried_out(self, jobs):
         if self._stopping.is_set() and self._over.is_set():
@@ -461,6 +464,14 @@ class Worker:
         self._ends.put(None)
         beside[1].join(self._grace)
         self._over.set()
+
+
+def _tell(job, end):
+    """Whoever reads the worker's own log sees which job failed, in one line; the rest is with the server."""
+    error = end.get("error") or {}
+    if end["outcome"] in ("failed", "dead"):
+        why = " ".join(f"{error.get('type', 'dead')}: {error.get('message') or end.get('reason') or ''}".split())
+        log.warning("%s (%s, attempt %s) failed: %s", job.id, job.kind, job.attempt, why[:500])
 
 
 def _sent(job, end):

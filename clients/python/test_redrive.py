@@ -131,8 +131,13 @@ class Clients(unittest.TestCase):
             # Four are over or put off, and the server knows.
             return len(seen) >= 6 and all(self.state(ids[kind]) not in ("ready", "running") for kind in kinds)
 
-        work(self.client, self.queue, handler, over)
+        with self.assertLogs("redrive", "WARNING") as told:
+            work(self.client, self.queue, handler, over)
         self.assertIn(("retry", 2), seen)
+        said = "\n".join(told.output)
+        self.assertIn(f"{ids['broken']} (broken, attempt 1) failed: KeyError: 'no such thing'", said)
+        self.assertIn(f"{ids['dead']} (dead, attempt 1) failed: dead: a person must look", said)
+        self.assertNotIn(ids["snooze"] + " ", said, "what was put off has not failed")
         letters = {letter["id"]: letter for letter in self.client.dead_letters(where=f'queue="{self.queue}"')}
         self.assertIn(ids["dead"], letters)
         self.assertIn("a person must look", json.dumps(letters[ids["dead"]]))
@@ -308,6 +313,10 @@ class Clients(unittest.TestCase):
         with self.assertRaises(redrive.Problem) as caught:
             self.client.lease(self.queue, max=0)
         self.assertEqual((caught.exception.status, caught.exception.code), (400, "invalid"))
+        with self.assertRaises(redrive.Problem) as caught:
+            self.client.enqueue("greet", queue=self.queue, priority="high")
+        self.assertEqual(caught.exception.field, "priority")
+        self.assertIn("400 invalid: priority: ", str(caught.exception))
         nobody = redrive.Client("http://127.0.0.1:9", tries=2, sleep=lambda _: None)
         with self.assertRaises(redrive.Unreachable):
             nobody.enqueue("greet")

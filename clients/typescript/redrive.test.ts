@@ -33,12 +33,15 @@ test("every way to end does what it says", async () => {
     return { ok: true };
   };
   const handlers = Object.fromEntries(kinds.map((kind) => [kind, handler]));
-  const worker = new Worker(client, queue, handlers, { waitMs: 2_000 });
+  const told: string[] = [];
+  const worker = new Worker(client, queue, handlers, { waitMs: 2_000, log: (line) => told.push(line) });
   const running = worker.run();
   await until("all have ended", () => worker.done >= 5);
   worker.stop();
   await running;
   assert.ok(seen.some(([kind, attempt]) => kind === "retry" && attempt === 2));
+  assert.ok(told.includes(`redrive: ${ids[3]} (dead, attempt 1) failed: dead: a person must look`), told.join("\n"));
+  assert.ok(!told.some((line) => line.includes(`${ids[2]} `)), "what was put off has not failed");
   const letters: string[] = [];
   for await (const letter of client.deadLetters(`queue="${queue}"`, 2)) letters.push(String(letter["id"]));
   assert.deepEqual(letters, [ids[3]]);
@@ -125,6 +128,7 @@ test("a problem is an error with a code", async () => {
     assert.deepEqual([error.status, error.code], [400, "invalid"]);
     return true;
   });
+  await assert.rejects(client.enqueue("greet", null, { priority: "high" }), /^Problem: 400 invalid: priority: /);
   await assert.rejects(new Client("http://127.0.0.1:9", { tries: 2 }).enqueue("greet"), Unreachable);
   assert.ok(await new Client(["http://127.0.0.1:9", url], { tries: 3 }).enqueue("greet", null, { queue: fresh() }));
 });

@@ -32,11 +32,12 @@ export class Problem extends Error {
   constructor(readonly status: number, readonly told: Record<string, unknown>, readonly retryAfterMs?: number) {
     const code = typeof told["code"] === "string" ? told["code"] : "unknown";
     const detail = String(told["detail"] ?? told["title"] ?? "");
-    super(`${status} ${code}: ${detail}`);
+    const field = typeof told["field"] === "string" ? told["field"] : undefined;
+    super(`${status} ${code}: ${field ? `${field}: ` : ""}${detail}`);
     this.name = "Problem";
     this.code = code;
     this.detail = detail;
-    this.field = typeof told["field"] === "string" ? told["field"] : undefined;
+    this.field = field;
   }
 }
 
@@ -346,11 +347,13 @@ export class Worker {
     const first = some[0]!;
     try {
       if (this.options.batch === undefined) {
-        const output = await (this.handlers[first.job.kind] as Handler)(first.job);
-        this.over(first, { lease: first.job.lease, outcome: "succeeded", ...(output === undefined ? {} : { output: output as Json }) });
+        const output = (await (this.handlers[first.job.kind] as Handler)(first.job)) as Json | undefined;
+        this.over(first, { lease: first.job.lease, outcome: "succeeded", ...(output === undefined ? {} : { output }) });
         return;
       }
-      const failures = (await (this.handlers[first.job.kind] as BatchHandler)(some.map((held) => held.job))) ?? {};
+      const answer = await (this.handlers[first.job.kind] as BatchHandler)(some.map((held) => held.job));
+      // Said in full, for compilers that are not strict.
+      const failures = (answer as Record<string, unknown> | undefined) ?? {};
       const unknown = Object.keys(failures).find((id) => !some.some((held) => held.job.id === id));
       if (unknown) throw new Error(`the handler answered for ${unknown}, which is not in the batch`);
       for (const held of some) {
@@ -366,7 +369,9 @@ export class Worker {
   /** An attempt is over. Ends that come together are settled together. */
   private over(held: Held, end: End): void {
     if (!this.held.has(held.job.lease)) return;
-    this.ends.push(sendable(held, { ...end, latency_ms: Date.now() - held.began }));
+    const over = sendable(held, { ...end, latency_ms: Date.now() - held.began });
+    this.tell(held.job, over.end);
+    this.ends.push(over);
     this.settling ??= Promise.resolve().then(() => this.settle());
   }
 
@@ -436,6 +441,13 @@ export class Worker {
       // Nobody answers, and somebody else may have it.
       for (const held of some) if (performance.now() > held.keptUntil) held.abort.abort();
     }
+  }
+
+  /** Whoever reads the worker's own log sees which job failed, in one line; the rest is with the server. */
+  private tell(job: Job, { outcome, error, reason }: End): void {
+    if (outcome !== "failed" && outcome !== "dead") return;
+    const why = `${error?.["type"] ?? "dead"}: ${error?.["message"] ?? reason ?? ""}`.replace(/\s+/g, " ").slice(0, 500);
+    this.log(`${job.id} (${job.kind}, attempt ${job.attempt}) failed: ${why}`);
   }
 
   private log(message: string): void {

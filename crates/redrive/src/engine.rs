@@ -105,8 +105,8 @@ pub use key_report::{KeyReport, key_id};
 pub use maintenance::Maintained;
 pub use maintenance::recover::check_recovery_rule;
 pub use metrics::{
-    AutomaticRetry, Exposition, Hour, KeyUse, Kind, Labels, LetterCounts, MetricsReport, Number, Rates,
-    Recovery, RetryCounts, Spread, TextForm, Totals, TypeCount,
+    ALERT_QUEUE, AutomaticRetry, Exposition, Hour, KeyUse, Kind, Labels, LetterCounts, MetricsReport, Number,
+    Rates, Recovery, RetryCounts, Spread, TextForm, Totals, TypeCount,
 };
 pub use overrides::{overrides_from_json, overrides_to_json};
 #[cfg(all(feature = "snapshot", feature = "exec"))]

@@ -75,11 +75,24 @@ async fn the_typescript_client_passes_its_tests() {
         .args(["redrive.ts", "redrive.test.ts", "example.ts"])
         .current_dir(built.path());
     passed("tsc", &run(tsc).await);
+    as_the_guide_compiles_it(&tools, built.path()).await;
     let site = Site::new(Kind::Sqlite).await;
     site.attend().await;
     let mut node = Command::new("node");
     node.args(["--test", "redrive.test.js"]).current_dir(built.path()).env("REDRIVE_URL", site.url(""));
     passed("node", &run(node).await);
+}
+
+/// The line of the guide works as it stands, which is less strict.
+async fn as_the_guide_compiles_it(tools: &Path, built: &Path) {
+    let guide = std::fs::read_to_string(clients().join("../docs/workers.md")).unwrap();
+    let line = guide.lines().find_map(|line| line.strip_prefix("npx tsc ")).unwrap();
+    let words = line.split_once(" && node worker.js").unwrap().0;
+    std::fs::copy(built.join("example.ts"), built.join("worker.ts")).unwrap();
+    let mut tsc = Command::new("node");
+    tsc.arg(tools.join("node_modules/typescript/bin/tsc")).args(words.split(' ')).current_dir(built);
+    passed(words, &run(tsc).await);
+    assert!(built.join("worker.js").is_file());
 }
 
 /// The compiler, installed once into the target folder.
