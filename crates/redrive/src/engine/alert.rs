@@ -12,12 +12,14 @@ mod rules;
 mod silence;
 mod turn;
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redrive_policy::{AlertBy, AlertReceiver, AlertSettings};
-use redrive_store::{JobId, NoticeChange, Posted, Timestamp};
+use redrive_store::{EventStatus, JobId, NewEvent, Notice, NoticeChange, Posted, Timestamp, Trouble};
+use serde_json::json;
 
 pub use deliver::AlertExecutor;
 pub use rules::{AlertRule, AlertUnit, Finding};
@@ -39,6 +41,10 @@ const SPACE: &str = "alert";
 const NAME: &str = "state";
 /// How often the numbers are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// What nobody has changed for so long is looked after by nobody who could read it.
+const LEFT_ALONE: Duration = Duration::from_mins(2);
+/// How many notices are remembered of which it was said that they cannot be read.
+const MOST_SAID: usize = 1_000;
 /// Where the server listens when nothing is said.
 const OWN_ADDRESS: &str = "127.0.0.1:7411";
 
@@ -50,12 +56,24 @@ pub(super) struct Alerts {
     next: Mutex<Duration>,
     /// A letter was written here.
     soon: AtomicBool,
+    /// What was said to be unreadable, or otherwise in the way: once is enough.
+    said: Mutex<HashSet<String>>,
 }
 
 impl Alerts {
     pub(super) fn new(settings: AlertSettings) -> Alerts {
         let settings = Mutex::new(Arc::new(settings));
-        Alerts { settings, next: Mutex::new(Duration::ZERO), soon: AtomicBool::new(false) }
+        let (next, soon) = (Mutex::new(Duration::ZERO), AtomicBool::new(false));
+        Alerts { settings, next, soon, said: Mutex::default() }
+    }
+
+    /// Whether this has not been said before.
+    fn is_news(&self, what: String) -> bool {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.len() >= MOST_SAID {
+            said.clear();
+        }
+        said.insert(what)
     }
 
     fn is_time(&self, steady: Duration) -> bool {
@@ -193,30 +211,62 @@ impl Engine {
         self.0.alerts.soon.store(true, Ordering::Relaxed);
     }
 
-    /// Looks at the rules if it is time, and tells people what is new. How many messages came of it.
+    /// Looks at the rules if it is time, and tells people what is new. How many messages came of it. Trouble of its own is said once
+    /// and left: nobody else's work ends because people cannot be told.
     pub(super) async fn look_at_alerts(&self) -> Result<u64, EngineError> {
         let settings = self.alert_settings();
         if settings.receivers.is_empty() || !self.0.alerts.is_time(self.clock().steady()) {
             return Ok(0);
         }
-        let told = self.tell_alerts(&settings).await;
-        if told.is_err() {
-            self.alert_soon();
+        match self.tell_alerts(&settings).await {
+            Err(error) if is_its_own(&error) => {
+                if self.0.alerts.is_news(error.to_string()) {
+                    tracing::error!(%error, "nobody is told of alerts; everything else goes on");
+                }
+                Ok(0)
+            }
+            Err(error) => {
+                self.alert_soon();
+                Err(error)
+            }
+            told => told,
         }
-        told
+    }
+
+    /// What people know, by a notice. One that cannot be read is left to whoever has written it just now, as a newer redrive does
+    /// while others are not replaced yet; when nobody does, what people know begins anew.
+    fn what_is_known(&self, notice: Option<&Notice>, now: Timestamp) -> Read {
+        let Some(notice) = notice else { return Read::Known(State::default()) };
+        let why = match State::read(&notice.value) {
+            Ok(state) => return Read::Known(state),
+            Err(why) => why,
+        };
+        let left_alone = now.since(notice.changed_at) >= LEFT_ALONE;
+        self.say_unreadable(notice, &why, if left_alone { "it begins anew" } else { "whoever wrote it goes on" });
+        if left_alone { Read::Lost(why.to_string()) } else { Read::OfOthers }
+    }
+
+    fn say_unreadable(&self, notice: &Notice, why: &EngineError, then: &'static str) {
+        let Notice { space, name, version, .. } = notice;
+        if self.0.alerts.is_news(format!("{space} {name} {version} {then}")) {
+            tracing::error!(space, name, %why, "what is kept of alerts cannot be read; {then}");
+        }
     }
 
     async fn tell_alerts(&self, settings: &AlertSettings) -> Result<u64, EngineError> {
         let now = self.now();
         // First what is known, then what is: whoever is faster has seen at least as much.
         let notice = self.store().notice(SPACE.to_owned(), NAME.to_owned()).await?;
-        let before =
-            notice.as_ref().map(|notice| State::read(&notice.value)).transpose()?.unwrap_or_default();
+        let (before, lost) = match self.what_is_known(notice.as_ref(), now) {
+            Read::Known(state) => (state, None),
+            Read::Lost(why) => (State::default(), Some(unreadable_event(&why))),
+            Read::OfOthers => return Ok(0),
+        };
         let silences = self.silences().await?;
         let facts = self.alert_facts(now).await?;
         let findings = rules::findings(settings, &facts);
         let (after, messages) = turn::turn(settings, &before, &findings, &facts, &silences, now);
-        if after == before {
+        if after == before && lost.is_none() {
             return Ok(0);
         }
         let change = NoticeChange {
@@ -227,7 +277,7 @@ impl Engine {
             due_at: None,
         };
         let jobs: Vec<_> = messages.iter().flat_map(|message| message.jobs(settings, self)).collect();
-        let events = messages.iter().map(Message::event).collect();
+        let events = lost.into_iter().chain(messages.iter().map(Message::event)).collect();
         let count = messages.len() as u64;
         match self.store().post(now, vec![change], jobs, events).await? {
             Posted::Done { .. } => Ok(count),
@@ -241,7 +291,7 @@ impl Engine {
         let (now, settings) = (self.now(), self.alert_settings());
         let facts = self.alert_facts(now).await?;
         let notice = self.store().notice(SPACE.to_owned(), NAME.to_owned()).await?;
-        let state = notice.map(|notice| State::read(&notice.value)).transpose()?.unwrap_or_default();
+        let state = notice.and_then(|notice| State::read(&notice.value).ok()).unwrap_or_default();
         let silences = self.silences().await?;
         let findings = rules::findings(&settings, &facts);
         let off = AlertRule::ALL.into_iter().filter(|rule| findings.iter().all(|one| one.rule != *rule));
@@ -276,6 +326,36 @@ impl Engine {
             wanted.map(|one| (one.name.clone(), message.job(one, &settings, self))).unzip();
         let enqueued = self.enqueue_many(jobs).await?;
         Ok(names.into_iter().zip(enqueued.into_iter().map(|one| one.id)).collect())
+    }
+}
+
+/// What a notice says of what people know.
+enum Read {
+    /// This.
+    Known(State),
+    /// Nothing that anybody could read: it begins anew.
+    Lost(String),
+    /// Something that only who wrote it can read.
+    OfOthers,
+}
+
+/// Whether trouble is the alerts' own: something that they keep is broken. The store's trouble is everybody's.
+fn is_its_own(error: &EngineError) -> bool {
+    match error {
+        EngineError::Store(error) => matches!(error.trouble(), Trouble::Corrupt(_) | Trouble::Refused(_)),
+        _ => true,
+    }
+}
+
+/// What the stream tells when what people knew is lost.
+fn unreadable_event(why: &str) -> NewEvent {
+    NewEvent {
+        event_type: "alert_state_lost".to_owned(),
+        source: ALERT_QUEUE.to_owned(),
+        data: json!({ "why": why }),
+        importance: Some(4),
+        status: Some(EventStatus::Failed),
+        ..NewEvent::default()
     }
 }
 

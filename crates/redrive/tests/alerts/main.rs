@@ -6,5 +6,6 @@
 mod command;
 mod sink;
 mod strangers;
+mod unreadable;
 mod webhook;
 mod world;

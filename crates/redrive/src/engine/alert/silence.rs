@@ -69,12 +69,15 @@ impl Silence {
 }
 
 impl Engine {
-    /// What is silenced now.
+    /// What is silenced now. A silence that cannot be read silences nothing: it is said once, and the others hold.
     pub async fn silences(&self) -> Result<Vec<Silence>, EngineError> {
         let now = self.now();
         let notices = self.store().notices(SPACE.to_owned(), None, MOST).await?;
-        let all: Result<Vec<Silence>, EngineError> = notices.iter().map(Silence::read).collect();
-        Ok(all?.into_iter().filter(|silence| silence.until > now).collect())
+        let read = |notice: &Notice| {
+            let silence = Silence::read(notice);
+            silence.inspect_err(|why| self.say_unreadable(notice, why, "it silences nothing")).ok()
+        };
+        Ok(notices.iter().filter_map(read).filter(|silence| silence.until > now).collect())
     }
 
     /// Silences a rule or a group for a while. One of the same is replaced.
