@@ -79,8 +79,8 @@ pub use redrive_store as store;
 pub use act::Act;
 #[cfg(feature = "alerts")]
 pub use alert::{
-    ALERT_HOP, ALERT_KIND, ALERT_QUEUE, AlertExecutor, AlertProblem, AlertReport, AlertRule, AlertStatus,
-    AlertUnit, Finding, NewSilence, Silence, check_alert_receivers,
+    ALERT_HOP, ALERT_KIND, AlertExecutor, AlertProblem, AlertReport, AlertRule, AlertStatus, AlertUnit,
+    Finding, NewSilence, Silence, check_alert_receivers,
 };
 pub use attempt::AttemptReport;
 pub use batch::{BatchContext, Item, ItemAnswer};

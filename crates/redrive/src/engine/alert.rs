@@ -242,7 +242,11 @@ impl Engine {
             Err(why) => why,
         };
         let left_alone = now.since(notice.changed_at) >= LEFT_ALONE;
-        self.say_unreadable(notice, &why, if left_alone { "it begins anew" } else { "whoever wrote it goes on" });
+        self.say_unreadable(
+            notice,
+            &why,
+            if left_alone { "it begins anew" } else { "whoever wrote it goes on" },
+        );
         if left_alone { Read::Lost(why.to_string()) } else { Read::OfOthers }
     }
 
