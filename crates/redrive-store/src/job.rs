@@ -199,6 +199,8 @@ pub enum JobState {
         begun_at: Option<Timestamp>,
         /// Whether somebody wants it cancelled.
         cancel_requested: bool,
+        /// Which of the job's leases it is: each has its own.
+        fence: i64,
     },
     /// It was set aside.
     Dead(Box<DeadLetter>),

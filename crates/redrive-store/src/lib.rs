@@ -180,6 +180,12 @@ pub trait Housekeeping: Send + Sync {
         true
     }
 
+    /// What its own clock shows, by which it decides what is due and what has expired; absent: it has none, and the clock of who asks
+    /// decides.
+    fn clock(&self) -> Answer<'_, Option<Timestamp>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Counts of everything, from counters.
     fn status(&self, now: Timestamp) -> Answer<'_, StoreStatus>;
 

@@ -48,6 +48,7 @@ mod settle;
 mod shutdown;
 mod simulate;
 mod status;
+mod store_clock;
 mod story;
 mod target;
 #[cfg(feature = "tasks")]
@@ -189,6 +190,7 @@ struct Shared {
     /// Of the workers that this engine ever had: after a jump of the clock the living have so long.
     longest_lease_ms: AtomicU64,
     clock_watch: Mutex<ClockWatch>,
+    store_clock: store_clock::StoreClock,
     desk: tokio::sync::Mutex<Option<Desk>>,
     #[cfg(feature = "alerts")]
     alerts: alert::Alerts,

@@ -461,3 +461,16 @@ fn who_lives_looks_itself() {
     free(&mut state, "me", T0 + 30_001);
     assert!(state.holders.is_empty(), "it has fallen silent, or has not heard");
 }
+
+/// Reliability row 16: what a dead process held before the clock went back comes free as soon as it would have anyway.
+#[test]
+fn a_clock_that_went_back_frees_the_places_of_the_dead() {
+    let settings = Protection { concurrency: Some(1), ..Protection::default() };
+    let mut state = TargetState::default();
+    let ask = |state: &mut TargetState, now: i64, who: &str| {
+        admit(&settings, state, now, (who, now + 30_000), &[Ask::default()], &mut Rng::seeded(1))[0].goes()
+    };
+    assert!(ask(&mut state, T0 + 3_600_000, "dead"));
+    assert!(!ask(&mut state, T0, "other"), "nobody knows that it is dead");
+    assert!(ask(&mut state, T0 + 60_001, "other"), "it has been silent for a minute");
+}

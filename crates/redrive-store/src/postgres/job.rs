@@ -110,6 +110,7 @@ fn leased(row: &Row) -> Result<JobState, Fault> {
         expires_at: Timestamp::from_millis(column(row, 1)?),
         begun_at: column::<Option<i64>>(row, 2)?.map(Timestamp::from_millis),
         cancel_requested: column(row, 3)?,
+        fence: column(row, 6)?,
     })
 }
 

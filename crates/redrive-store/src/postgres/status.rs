@@ -18,6 +18,19 @@ use crate::time::Timestamp;
 /// Jobs that wait for their time are counted up to here.
 const GLANCE: i64 = 10_000;
 
+/// What the database's clock shows.
+pub(super) struct ClockOf;
+
+impl Question for ClockOf {
+    type Answer = Timestamp;
+
+    async fn ask(&self, line: &Line, _: &RefCell<Memory>, _: &Seals) -> Result<Timestamp, Fault> {
+        let row = line.first(sql!("clock_read"), args![]).await?;
+        let row = row.ok_or_else(|| Fault::corrupt("the database does not know the time"))?;
+        Ok(Timestamp::from_millis(column(&row, 0)?))
+    }
+}
+
 /// Counts of everything.
 pub(super) struct StatusOf {
     /// By this clock; absent: by the database's.

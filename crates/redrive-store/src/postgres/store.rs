@@ -218,6 +218,13 @@ impl Housekeeping for Postgres {
         self.desk.answers()
     }
 
+    fn clock(&self) -> Answer<'_, Option<Timestamp>> {
+        match self.clock {
+            Clock::Database => Box::pin(async { Ok(Some(self.read(status::ClockOf).await?)) }),
+            Clock::Caller => Box::pin(std::future::ready(Ok(None))),
+        }
+    }
+
     fn status(&self, now: Timestamp) -> Answer<'_, StoreStatus> {
         Box::pin(self.read(status::StatusOf { now: self.time(now) }))
     }

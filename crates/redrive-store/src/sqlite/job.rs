@@ -213,6 +213,7 @@ pub(super) fn job(batch: &mut Batch<'_, '_>, id: JobId) -> Result<Option<JobReco
             expires_at: Timestamp::from_millis(row.get(1)?),
             begun_at: row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis),
             cancel_requested: row.get(3)?,
+            fence: row.get(6)?,
         };
         Ok((state, row.get::<_, i64>(4)?, row.get::<_, i64>(5)?))
     })?;

@@ -90,7 +90,7 @@ pub(crate) async fn a_job_is_listed_as_it_stands(given: &Given) {
                 let state = if run_at > at(100) { JobStateName::Scheduled } else { JobStateName::Ready };
                 JobHead { state, run_at: Some(run_at), held_for, ..said }
             }
-            JobState::Leased { worker, expires_at, begun_at, cancel_requested } => JobHead {
+            JobState::Leased { worker, expires_at, begun_at, cancel_requested, .. } => JobHead {
                 state: JobStateName::Leased,
                 leased_by: Some(worker),
                 lease_expires_at: Some(expires_at),

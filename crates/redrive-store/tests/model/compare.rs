@@ -61,7 +61,7 @@ async fn compare_job(store: &dyn Store, id: JobId, known: &Known) -> Result<(), 
         }
         (
             Place::Leased { worker, expires_at, begun, cancel, .. },
-            JobState::Leased { worker: has, expires_at: until, begun_at, cancel_requested },
+            JobState::Leased { worker: has, expires_at: until, begun_at, cancel_requested, .. },
         ) => (worker, at(*expires_at), *begun, cancel) == (has, *until, begun_at.is_some(), cancel_requested),
         (Place::Dead { died_at, cause }, JobState::Dead(letter)) => {
             (at(*died_at), *cause, known.redrives) == (letter.died_at, letter.cause, letter.redrives)

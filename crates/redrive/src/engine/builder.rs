@@ -204,6 +204,7 @@ impl EngineBuilder {
         super::alert::check_receivers(&alerts, config.map_or(&[], |config| &config.server.listen))?;
         Ok(Engine(Arc::new(Shared {
             clock_watch: Mutex::new(ClockWatch::new(&*self.clock)),
+            store_clock: super::store_clock::StoreClock::default(),
             store: self.store.0,
             clock: self.clock,
             policies: RwLock::new(Arc::new(policies)),

@@ -204,7 +204,8 @@ impl Remote {
             let mut kept = Kept { remote: self, leased, protected: HashSet::new() };
             kept.set_late_aside().await?;
             kept.park().await?;
-            let handed = kept.hand_out(request.lease_for);
+            let handed_at = self.engine.store_now().await?;
+            let handed = kept.hand_out(request.lease_for, handed_at);
             let passed = self.engine.clock().steady().saturating_sub(asked_at);
             // Whoever asked gets an answer in time, however much is parked.
             if !handed.is_empty() || passed >= request.wait.max(LOOK_FOR) || looks == MOST_LOOKS {
@@ -224,10 +225,11 @@ impl Remote {
         let mut settlements = Vec::with_capacity(ends.len());
         let of_task = ends.iter().any(|end| end.held.of_task);
         let mut of_others = self.of_others(&ends).await?;
+        let now = self.engine.store_now().await?;
         let mut ends = ends.into_iter().peekable();
         while ends.peek().is_some() {
             // What ended well needs no look at anything, and many of these cost no more than a few.
-            let some = ends.by_ref().take(BESIDE).map(|end| self.ending(end)).collect();
+            let some = ends.by_ref().take(BESIDE).map(|end| self.ending(end, now)).collect();
             for settlement in all(some).await {
                 settlements.push(settlement?);
             }
@@ -297,13 +299,12 @@ impl Remote {
         Ok(job.map(|job| KnownSecrets::of_payload(&job.payload)).unwrap_or_default())
     }
 
-    /// How an attempt ends.
-    fn ending(&self, end: RemoteEnd) -> Boxed<'_, Result<Settlement, EngineError>> {
+    /// How an attempt ends, at this time by the store's clock: another server may have handed it out.
+    fn ending(&self, end: RemoteEnd, ended_at: Timestamp) -> Boxed<'_, Result<Settlement, EngineError>> {
         let RemoteEnd { held, outcome, latency, output } = end;
         let engine = &self.engine;
         let token = held.token;
-        let now = engine.now();
-        let latency = latency.unwrap_or_else(|| now.since(held.leased_at));
+        let latency = latency.unwrap_or_else(|| ended_at.since(held.leased_at));
         let output = output.map(|text| both_ends(&redact(&text), TEXT_BOUND).into_owned());
         let output = Output { stdout: output.filter(|text| !text.is_empty()), stderr: None };
         let failing = match outcome {
@@ -322,7 +323,7 @@ impl Remote {
                 });
             }
             RemoteOutcome::Snoozed(delay) => {
-                return ready(token, Ending::Snoozed { run_at: now.after(delay), held_for: None });
+                return ready(token, Ending::Snoozed { run_at: engine.now().after(delay), held_for: None });
             }
             RemoteOutcome::Cancelled(why) => {
                 return Box::pin(async move {
@@ -414,10 +415,10 @@ impl Kept<'_> {
         Ok(())
     }
 
-    fn hand_out(mut self, lease_for: Duration) -> Vec<HandedOut> {
+    fn hand_out(mut self, lease_for: Duration, now: Timestamp) -> Vec<HandedOut> {
         let leased = std::mem::take(&mut self.leased);
         let Remote { engine, sealer, .. } = self.remote;
-        let (now, policies, store_id) = (engine.now(), engine.policies(), engine.store().store_id());
+        let (policies, store_id) = (engine.policies(), engine.store().store_id());
         let hand = |leased: LeasedJob| {
             let max_retries = policies.max_retries_of(&leased.job);
             let protected = self.protected.contains(&leased.token);
@@ -458,6 +459,7 @@ fn leased(held: &HeldLease, job: redrive_store::Job) -> LeasedJob {
         hint: None,
         redriven: false,
         begun: true,
+        // By the store's clock: nobody asks an attempt that is over.
         expires_at: held.leased_at.after(held.lease_for),
         event: held.event,
     }

@@ -6,6 +6,8 @@
 //!
 //! What nobody protects costs a look at its kind and queue. A target that is well costs no write: first attempts pass by what
 //! was read within the last second, and their successes are told together, now and then.
+//!
+//! Every time in a state is the store's: servers whose clocks differ must agree on who still runs a call.
 
 mod gate;
 mod local;
@@ -21,7 +23,7 @@ use std::time::Duration;
 
 use redrive_policy::TargetSettings;
 use redrive_policy::protection::{Protection, queue_of_key};
-use redrive_store::{LeaseToken, Timestamp};
+use redrive_store::LeaseToken;
 
 use super::{Engine, EngineError};
 use crate::chance;
@@ -68,9 +70,10 @@ pub(super) struct Targets {
 /// An attempt that was let through.
 struct Admitted {
     targets: Vec<Arc<str>>,
+    /// When, by the store's clock.
     began: i64,
-    /// When it is looked whether the lease still lasts.
-    until: Timestamp,
+    /// When it is looked whether the lease still lasts, on the steady clock.
+    look_at: Duration,
     /// Another process may end it.
     elsewhere: bool,
 }

@@ -6,6 +6,7 @@
 mod many;
 mod shared;
 mod sick;
+mod skewed;
 mod storm;
 mod support;
 mod trust;

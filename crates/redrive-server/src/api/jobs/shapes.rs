@@ -171,7 +171,7 @@ impl Job {
                 next_run_at = Some(run_at);
                 parked = last.filter(|_| run_at > now).and_then(|last| Parked::of(last, lang));
             }
-            JobState::Leased { worker, expires_at, begun_at, cancel_requested } => {
+            JobState::Leased { worker, expires_at, begun_at, cancel_requested, .. } => {
                 lease = Some(Lease { worker: worker.to_string(), expires_at, begun_at, cancel_requested });
             }
             JobState::Dead(dead) => {

@@ -106,7 +106,8 @@ impl Engine {
             comers.iter().flat_map(|comer| comer.targets.iter().cloned()).collect();
         let names: Vec<Arc<str>> = names.into_iter().collect();
         self.refresh_targets(&names).await?;
-        if self.all_quiet(&rules, &comers) {
+        let now = self.store_now().await?;
+        if self.all_quiet(&rules, &comers, now) {
             return Ok(leased.iter().map(|_| None).collect());
         }
         let holder = self.targets_known().holder.clone();
@@ -114,15 +115,16 @@ impl Engine {
         let turn = self.targets_known().turn.lock().await;
         let (mut words, sure) =
             self.swap_in_turn(&turn, &names, |swap, rng| decide_all(swap, &comers, &holder, rng)).await?;
+        let now = self.store_now().await?;
         if !sure {
-            self.fail_safe(&rules, &comers, &mut words);
+            self.fail_safe(&rules, &comers, &mut words, now);
         }
-        Ok(self.let_go(&comers, words, held_for))
+        Ok(self.let_go(&comers, words, held_for, now))
     }
 
     /// Lets everybody pass if all targets are well, were read just now, and nobody needs a budget.
-    fn all_quiet(&self, rules: &Rules, comers: &[Comer<'_>]) -> bool {
-        let (now, steady) = (self.now(), self.clock().steady());
+    fn all_quiet(&self, rules: &Rules, comers: &[Comer<'_>], now: Timestamp) -> bool {
+        let steady = self.clock().steady();
         let mut local = self.targets_known().local();
         let quiet = comers.iter().all(|comer| {
             let again = comer.ask().again;
@@ -150,12 +152,14 @@ impl Engine {
     }
 
     fn remember<'a>(&self, comers: impl Iterator<Item = &'a Comer<'a>>, now: Timestamp) {
+        let (own, steady) = (self.now(), self.clock().steady());
         let mut admitted = self.targets_known().admitted();
         for comer in comers.filter(|comer| !comer.targets.is_empty()) {
             let one = Admitted {
                 targets: comer.targets.clone(),
                 began: now.millis(),
-                until: comer.leased.expires_at,
+                // How long a lease lasts is told by our own clock.
+                look_at: steady.saturating_add(comer.leased.expires_at.since(own)),
                 elsewhere: false,
             };
             admitted.insert(comer.leased.token, one);
@@ -164,7 +168,7 @@ impl Engine {
 
     /// What the others do could not be made out: whoever would pass a limit, or call what is not known to be well, waits a
     /// moment. Others go: a target that was well when it was read last is no worse for it.
-    fn fail_safe(&self, rules: &Rules, comers: &[Comer<'_>], words: &mut [Word]) {
+    fn fail_safe(&self, rules: &Rules, comers: &[Comer<'_>], words: &mut [Word], now: Timestamp) {
         let mut rng = self.rng();
         let local = self.targets_known().local();
         for (comer, word) in comers.iter().zip(words) {
@@ -176,7 +180,7 @@ impl Engine {
             if let (Word::Go, Some(target)) = (&*word, narrow) {
                 let most = u64::try_from(CONTENDED.as_millis()).unwrap_or(u64::MAX);
                 let wait = Duration::from_millis(rng.between(most / 5, most));
-                let until = self.now().after(wait).millis();
+                let until = now.after(wait).millis();
                 *word = Word::Park { target: Arc::clone(target), until, why: ParkedWhy::Contended };
             }
         }
@@ -187,6 +191,7 @@ impl Engine {
         comers: &[Comer<'_>],
         words: Vec<Word>,
         held_for: Option<WorkerId>,
+        now: Timestamp,
     ) -> Vec<Option<Ending>> {
         let goes = comers.iter().zip(&words).filter(|(_, word)| matches!(word, Word::Go));
         let goes: Vec<&Comer<'_>> = goes.map(|(comer, _)| comer).collect();
@@ -197,11 +202,11 @@ impl Engine {
                 known.running = known.running.saturating_add(1);
             }
         }
-        self.remember(goes.into_iter(), self.now());
+        self.remember(goes.into_iter(), now);
         let ending = |(comer, word): (&Comer<'_>, Word)| match word {
             Word::Go => None,
             Word::Park { target, until, why } => {
-                let until = Timestamp::from_millis(until);
+                let until = self.by_own_clock(Timestamp::from_millis(until), now);
                 // Past its deadline it is nobody's to try: it is told then.
                 let run_at = comer.leased.job.deadline_at.map_or(until, |deadline| until.min(deadline));
                 let parked = Parked { target: target.to_string(), why };
@@ -232,13 +237,13 @@ impl Engine {
     /// These were let through here, but any process may end them: it is looked now and then whether they last. Which of them go to
     /// a protected target.
     pub(in crate::engine) fn may_end_elsewhere(&self, leased: &[LeasedJob]) -> HashSet<LeaseToken> {
-        let soon = self.now().after(LOOK_EVERY);
+        let soon = self.clock().steady().saturating_add(LOOK_EVERY);
         let mut admitted = self.targets_known().admitted();
         let mut protected = HashSet::new();
         for leased in leased {
             if let Some(one) = admitted.get_mut(&leased.token) {
                 one.elsewhere = true;
-                one.until = one.until.min(soon);
+                one.look_at = one.look_at.min(soon);
                 protected.insert(leased.token);
             }
         }
@@ -260,7 +265,13 @@ impl Engine {
             return;
         }
         let rules = self.targets_known().rules();
-        let now = self.now();
+        let now = match self.store_now().await {
+            Ok(now) => now,
+            Err(error) => {
+                tracing::warn!(%error, "what became of calls is not told: the store's clock cannot be read");
+                return;
+            }
+        };
         for (job, result, by) in ended {
             let targets = rules.targets_of(&job, MadeBy::Elsewhere);
             let mut local = self.targets_known().local();
@@ -317,8 +328,8 @@ impl Engine {
 
     /// Forgets calls whose lease was ended elsewhere: another server has settled it, or it lapsed.
     pub(super) async fn drop_lost_calls(&self) -> Result<(), EngineError> {
-        let now = self.now();
-        let over = self.admitted_that(|one| one.until <= now);
+        let steady = self.clock().steady();
+        let over = self.admitted_that(|one| one.look_at <= steady);
         Ok(self.look_whether_they_last(over).await?)
     }
 
@@ -329,34 +340,34 @@ impl Engine {
     }
 
     /// Some of what was let through here. Whoever has waited longest for a look comes first: in the end everybody has a turn.
-    fn admitted_that(&self, is: impl Fn(&Admitted) -> bool) -> Vec<(Timestamp, LeaseToken, i64)> {
-        let mut some: Vec<(Timestamp, LeaseToken, i64)> = {
+    fn admitted_that(&self, is: impl Fn(&Admitted) -> bool) -> Vec<LeaseToken> {
+        let mut some: Vec<(Duration, LeaseToken)> = {
             let admitted = self.targets_known().admitted();
             let some = admitted.iter().filter(|(_, one)| is(one));
-            some.map(|(token, one)| (one.until, *token, one.began)).collect()
+            some.map(|(token, one)| (one.look_at, *token)).collect()
         };
-        some.sort_unstable_by_key(|(until, ..)| *until);
+        some.sort_unstable_by_key(|(look_at, _)| *look_at);
         some.truncate(LOOK_AT);
-        some
+        some.into_iter().map(|(_, token)| token).collect()
     }
 
-    async fn look_whether_they_last(
-        &self,
-        some: Vec<(Timestamp, LeaseToken, i64)>,
-    ) -> Result<(), StoreError> {
-        for (_, token, began) in some {
+    async fn look_whether_they_last(&self, some: Vec<LeaseToken>) -> Result<(), StoreError> {
+        for token in some {
             let record = self.store().job(token.job).await?;
-            let now = self.now();
+            let now = self.store_now().await?;
             let lasts = record.and_then(|record| match record.state {
-                // One that began later is another lease of the same job.
-                JobState::Leased { begun_at: Some(begun), .. } if begun.millis() > began => None,
-                JobState::Leased { expires_at, .. } if expires_at > now => Some(expires_at),
+                // With another fence it is another lease of the same job. Until when it lasts is said by the store's clock.
+                JobState::Leased { expires_at, fence, .. } if fence == token.fence && expires_at > now => {
+                    Some(expires_at.since(now))
+                }
                 _ => None,
             });
+            let steady = self.clock().steady();
             let mut admitted = self.targets_known().admitted();
-            if let Some(until) = lasts {
+            if let Some(left) = lasts {
                 if let Some(one) = admitted.get_mut(&token) {
-                    one.until = if one.elsewhere { until.min(now.after(LOOK_EVERY)) } else { until };
+                    let left = if one.elsewhere { left.min(LOOK_EVERY) } else { left };
+                    one.look_at = steady.saturating_add(left);
                 }
                 continue;
             }

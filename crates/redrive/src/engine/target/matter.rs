@@ -27,7 +27,7 @@ impl Engine {
     /// parked work, then those that somebody has set something for.
     pub async fn targets_that_matter(&self, limit: u32) -> Result<Vec<TargetView>, EngineError> {
         self.read_limits(true).await?;
-        let now = self.now();
+        let now = self.store_now().await?;
         let mut found: BTreeMap<String, Option<(TargetState, Timestamp)>> = BTreeMap::new();
         let due = self.store().due_notices(now, STATES.to_owned(), MOST_DUE).await?;
         let due = due.into_iter().map(|notice| (read(&notice), notice));
@@ -49,7 +49,7 @@ impl Engine {
         let named: HashSet<&String> = named.into_iter().collect();
         let mut views: Vec<(bool, TargetView)> = found
             .into_iter()
-            .map(|(name, state)| (named.contains(&name), self.target_view(name, state)))
+            .map(|(name, state)| (named.contains(&name), self.target_view(name, state, now)))
             .collect();
         views.sort_by_key(|(named, view)| {
             let phase = match view.phase {
@@ -68,7 +68,7 @@ impl Engine {
 
     /// States that nobody needs any more go, all of them that are due.
     pub(super) async fn forget_targets(&self) -> Result<(), EngineError> {
-        let now = self.now();
+        let now = self.store_now().await?;
         // What is put off to this very moment is not met again.
         let before = Timestamp::from_millis(now.millis().saturating_sub(1));
         let mut looked_at = 0;

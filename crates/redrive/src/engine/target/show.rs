@@ -123,7 +123,8 @@ impl Engine {
         for name in set.filter(between) {
             found.entry(name.clone()).or_insert(None);
         }
-        Ok(found.into_iter().take(wanted).map(|(name, state)| self.target_view(name, state)).collect())
+        let now = self.store_now().await?;
+        Ok(found.into_iter().take(wanted).map(|(name, state)| self.target_view(name, state, now)).collect())
     }
 
     /// One target; also one that nothing is known of yet, if anything protects it.
@@ -133,15 +134,21 @@ impl Engine {
         let state =
             notice.map(|notice| (serde_json::from_str(&notice.value).unwrap_or_default(), notice.changed_at));
         let known = state.is_some() || !self.protection_of(name).is_nothing();
-        Ok(known.then(|| self.target_view(name.to_owned(), state)))
+        let now = self.store_now().await?;
+        Ok(known.then(|| self.target_view(name.to_owned(), state, now)))
     }
 
     /// A target of which nothing is known: it is well.
     pub fn unknown_target(&self, name: &str) -> TargetView {
-        self.target_view(name.to_owned(), None)
+        self.target_view(name.to_owned(), None, self.now())
     }
 
-    pub(super) fn target_view(&self, name: String, state: Option<(TargetState, Timestamp)>) -> TargetView {
+    pub(super) fn target_view(
+        &self,
+        name: String,
+        state: Option<(TargetState, Timestamp)>,
+        now: Timestamp,
+    ) -> TargetView {
         let rules = self.targets_known().rules();
         let protection = rules.of(&name);
         let limits = rules.limits.get(&name).copied();
@@ -149,7 +156,7 @@ impl Engine {
             Some((state, at)) => (Some(at), state),
             None => (None, TargetState::default()),
         };
-        let standing = state.standing(&protection, self.now().millis());
+        let standing = state.standing(&protection, now.millis());
         let TargetState { phase, parked_total, opened_total, .. } = state;
         TargetView { name, phase, standing, protection, limits, parked_total, opened_total, changed_at }
     }
@@ -220,7 +227,7 @@ impl Engine {
     /// Where a job waits, if its target is protected and it may not go now.
     pub async fn parked(&self, job: &JobRecord) -> Result<Option<ParkedJob>, EngineError> {
         let JobState::Ready { run_at, .. } = job.state else { return Ok(None) };
-        if run_at <= self.now() {
+        if run_at <= self.store_now().await? {
             return Ok(None);
         }
         let latest = self.store().causality(job.event, 1).await?;

@@ -22,6 +22,7 @@ const WAIT: Duration = Duration::from_millis(4);
 /// The states of some targets, as the board says and as they become.
 pub(super) struct Swap {
     pub(super) rules: Arc<Rules>,
+    /// By the store's clock.
     pub(super) now: Timestamp,
     states: BTreeMap<Arc<str>, Seen>,
 }
@@ -116,11 +117,11 @@ impl Engine {
                 known
             };
             let mut after = before.clone();
-            let now = self.now();
+            let now = self.store_now().await?;
             known.tell(&rules.of(name), &mut after, now, &targets.holder, &mut self.rng());
             states.insert(Arc::clone(name), Seen { version, before, after, told: known.untold });
         }
-        Ok(Swap { rules, now: self.now(), states })
+        Ok(Swap { rules, now: self.store_now().await?, states })
     }
 
     /// One state, which is remembered as well. One that cannot be read is as none: whoever writes next mends it.
@@ -192,7 +193,7 @@ impl Engine {
         let versions = if changes.is_empty() {
             Vec::new()
         } else {
-            match self.store().post(self.now(), changes, Vec::new(), Vec::new()).await? {
+            match self.store().post(swap.now, changes, Vec::new(), Vec::new()).await? {
                 Posted::Done { versions, .. } => versions,
                 Posted::Outrun => return Ok(false),
             }

@@ -1,0 +1,1 @@
+SELECT redrive.now_ms()
