@@ -171,7 +171,10 @@ fn who_waits_for_a_place_asks_seldom() {
         let mut state = TargetState::default();
         let ask = |state: &mut TargetState, now: i64| {
             let asks = [Ask { waited: true, ..Ask::default() }];
-            admit(&settings, state, now, ("me", T0 + 10_000_000), &asks, &mut Rng::seeded(1)).remove(0)
+            admit(&settings, state, now, ("me", now + 30_000), &asks, &mut Rng::seeded(1)).remove(0)
+        };
+        let lives = |state: &mut TargetState, now: i64| {
+            hold(&settings, state, now, "me", Holder { calls: limit, until: now + 30_000, look: false });
         };
         for _ in 0..limit {
             assert!(ask(&mut state, T0).goes());
@@ -183,6 +186,7 @@ fn who_waits_for_a_place_asks_seldom() {
             if untils[0] > end {
                 break;
             }
+            lives(&mut state, untils[0]);
             untils[0] = parked_until(&ask(&mut state, untils[0]));
             parked += 1;
         }
