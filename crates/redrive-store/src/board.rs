@@ -65,8 +65,8 @@ pub enum Posted {
 
 /// Reading and changing the board.
 ///
-/// Times on the board are those of who posts: `due_at` is read back as it was said, and compared with the clock of who asks.
-/// No two servers need have the same one, since only the first to change a notice is not outrun.
+/// Times on the board are those of who posts: `due_at` is read back as it was said, and compared with the time that is asked for. Who
+/// wants servers with different clocks to agree says both by the store's own ([`Housekeeping::clock`](crate::Housekeeping::clock)).
 pub trait Board: Send + Sync {
     /// One notice.
     fn notice(&self, space: String, name: String) -> Answer<'_, Option<Notice>>;

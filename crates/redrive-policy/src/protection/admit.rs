@@ -51,8 +51,8 @@ impl Admission {
     }
 }
 
-/// May these calls go? They are asked for in this order by `holder`, whose calls count until `held_until` unless it tells of
-/// itself again.
+/// May these calls go? They are asked for in this order by `holder`, whose calls count until `held_until`, a minute at the most,
+/// unless it tells of itself again.
 ///
 /// ```
 /// use redrive_policy::{Rng, protection::{Admission, Ask, Protection, TargetState, admit}};

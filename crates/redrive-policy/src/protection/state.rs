@@ -12,6 +12,8 @@ use super::{Breaker, Budget, LONGEST_PARK, Protection};
 
 /// The most parts that a window of time is kept in.
 const PARTS: i64 = 6;
+/// How long calls of a process count at the most after it was heard of: nobody says that they count for longer.
+const LONGEST_HOLD_MS: i64 = 60_000;
 /// The most processes whose running calls are kept.
 pub(super) const MOST_HOLDERS: usize = 1_024;
 
@@ -285,6 +287,8 @@ impl TargetState {
     /// and whatever a clock that went back has left ahead.
     pub(super) fn mend(&mut self, settings: &Protection, now_ms: i64) {
         self.holders.retain(|_, holder| holder.until > now_ms && settings.concurrency.is_some());
+        let longest = now_ms.saturating_add(LONGEST_HOLD_MS);
+        self.holders.values_mut().for_each(|holder| holder.until = holder.until.min(longest));
         // The first of a line never waits so long, and nothing comes back so late: a clock has gone back.
         let far_us = micros(now_ms).saturating_add(micros(millis(LONGEST_PARK)).saturating_mul(2));
         for line in [&mut self.line, &mut self.retry_line] {

@@ -171,7 +171,10 @@ fn who_waits_for_a_place_asks_seldom() {
         let mut state = TargetState::default();
         let ask = |state: &mut TargetState, now: i64| {
             let asks = [Ask { waited: true, ..Ask::default() }];
-            admit(&settings, state, now, ("me", T0 + 10_000_000), &asks, &mut Rng::seeded(1)).remove(0)
+            admit(&settings, state, now, ("me", now + 30_000), &asks, &mut Rng::seeded(1)).remove(0)
+        };
+        let lives = |state: &mut TargetState, now: i64| {
+            hold(&settings, state, now, "me", Holder { calls: limit, until: now + 30_000, look: false });
         };
         for _ in 0..limit {
             assert!(ask(&mut state, T0).goes());
@@ -183,6 +186,7 @@ fn who_waits_for_a_place_asks_seldom() {
             if untils[0] > end {
                 break;
             }
+            lives(&mut state, untils[0]);
             untils[0] = parked_until(&ask(&mut state, untils[0]));
             parked += 1;
         }
@@ -491,4 +495,17 @@ fn who_lives_looks_itself() {
     hold(&settings, &mut state, T0 + 1, "me", Holder { calls: 1, until: T0 + 30_001, look: false });
     free(&mut state, "me", T0 + 30_001);
     assert!(state.holders.is_empty(), "it has fallen silent, or has not heard");
+}
+
+/// Reliability row 16: what a dead process held before the clock went back comes free as soon as it would have anyway.
+#[test]
+fn a_clock_that_went_back_frees_the_places_of_the_dead() {
+    let settings = Protection { concurrency: Some(1), ..Protection::default() };
+    let mut state = TargetState::default();
+    let ask = |state: &mut TargetState, now: i64, who: &str| {
+        admit(&settings, state, now, (who, now + 30_000), &[Ask::default()], &mut Rng::seeded(1))[0].goes()
+    };
+    assert!(ask(&mut state, T0 + 3_600_000, "dead"));
+    assert!(!ask(&mut state, T0, "other"), "nobody knows that it is dead");
+    assert!(ask(&mut state, T0 + 60_001, "other"), "it has been silent for a minute");
 }

@@ -17,7 +17,8 @@ pub(crate) async fn twice_is_once(given: &Given) {
         assert_eq!(given.store.begin(at(now), vec![leased[0].token]).await.unwrap(), [true]);
         let record = hand.record(id).await;
         assert_eq!(record.attempts, 1);
-        assert!(matches!(record.state, JobState::Leased { begun_at: Some(begun), .. } if begun == at(10)));
+        let JobState::Leased { begun_at, fence, .. } = record.state else { panic!("it is leased") };
+        assert_eq!((begun_at, fence), (Some(at(10)), leased[0].token.fence));
     }
     assert_eq!(hand.types(id).await, ["job_enqueued", "attempt_started"]);
     hand.done(at(30), leased[0].token, success()).await;

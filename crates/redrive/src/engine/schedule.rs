@@ -255,7 +255,7 @@ impl Engine {
                 Some(_) if made => continue,
                 Some(_) => return Err(ScheduleProblem::Taken(name).into()),
             };
-            let now = self.now();
+            let now = self.store_now().await?;
             let from = before.as_ref().and_then(|before| before.last).map_or(now, |last| last.max(now));
             let schedule = Schedule {
                 next: zone::next_after(&cron, &time_zone, from),
@@ -351,7 +351,7 @@ impl Engine {
             if schedule.paused_at.is_some() == paused {
                 return Ok(Some(false));
             }
-            let now = self.now();
+            let now = self.store_now().await?;
             let from = schedule.last.map_or(now, |last| last.max(now));
             schedule.paused_at = paused.then_some(now);
             schedule.next =

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod killed;
+mod many;
 mod race;
+mod skewed;
 mod ticks;
 mod world;

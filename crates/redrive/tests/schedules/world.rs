@@ -30,7 +30,12 @@ impl Place {
                 Arc::new(Sqlite::open(&path, SqliteOptions::default()).unwrap())
             }
             Place::Postgres { url, schema } => {
-                let options = PostgresOptions { schema: Some(schema.clone()), ..PostgresOptions::default() };
+                // Time passes as the tests say.
+                let options = PostgresOptions {
+                    schema: Some(schema.clone()),
+                    caller_clock: true,
+                    ..PostgresOptions::default()
+                };
                 Arc::new(Postgres::open(url, options).await.unwrap())
             }
         }

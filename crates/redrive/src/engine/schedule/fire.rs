@@ -1,5 +1,5 @@
 //! Ticks become jobs. Every engine that maintains the store looks; whoever posts first fires, and the others find the notice
-//! changed.
+//! changed. However many are due at once, all of them fire, by the clock that the store's processes share.
 //!
 //! Nothing is asked of the store before the next tick that is known, or for ten seconds, in which another process may have added a
 //! schedule. A tick is never taken back: when the clock is set back, those that have fired do not fire again. Only when it turns
@@ -8,7 +8,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use redrive_store::{EventStatus, NewEvent, Notice, Posted, Timestamp};
+use redrive_store::{
+    EventStatus, NewEvent, NewJob, Notice, NoticeChange, Posted, StoreError, Timestamp,
+};
 use serde_json::json;
 
 use super::stored::Stored;
@@ -23,8 +25,14 @@ const LOOK_AT_ALL_EVERY: Duration = Duration::from_mins(5);
 const ON_TIME: Duration = Duration::from_mins(1);
 /// A last tick so far ahead was fired by a wrong clock.
 const ASTRAY: Duration = Duration::from_hours(24);
-/// The most schedules in one look.
+/// The most schedules that are read at once, and how often they are read in one look.
 const AT_ONCE: u32 = 500;
+const MOST_PAGES: u32 = 64;
+/// How long a look goes on to the next page; the rest is fired with the next maintenance.
+const LONGEST_LOOK: Duration = Duration::from_secs(2);
+/// The most schedules in one transaction, and the most bytes of their jobs.
+const TOGETHER: usize = 100;
+const MOST_BYTES: usize = 4 * 1024 * 1024;
 /// The most jobs of one schedule in one transaction.
 const MOST_TICKS: usize = 1_000;
 
@@ -77,60 +85,92 @@ impl Engine {
     }
 
     async fn look_at_schedules(&self, steady: Duration, at_all: bool) -> Result<u64, EngineError> {
-        let now = self.now();
+        let now = self.store_now().await?;
         if at_all {
             self.find_strays(now).await?;
         }
-        let soon = self.store().due_notices(now.after(LOOK_EVERY), SPACE.to_owned(), AT_ONCE).await?;
-        let mut fired = 0;
-        let mut next_due: Option<Timestamp> = None;
-        for notice in &soon {
-            match notice.due_at {
-                Some(due) if due <= now => {
-                    // One that cannot be obeyed must not stop the others.
-                    let (jobs, next) = match self.fire(notice, now).await {
-                        Err(EngineError::Store(error)) if error.may_pass() || error.outcome_is_unknown() => {
-                            return Err(error.into());
-                        }
-                        Err(error) => {
-                            tracing::error!(schedule = notice.name, %error, "a schedule does not fire");
-                            continue;
-                        }
-                        Ok(fired) => fired,
-                    };
-                    fired += jobs;
-                    next_due = next_due.into_iter().chain(next).min();
+        let mut look = Look { now, fired: 0, stuck: 0, next_due: None };
+        for _ in 0..MOST_PAGES {
+            // What cannot be obeyed stays at the head, and must not hide the rest.
+            let most = AT_ONCE.saturating_add(look.stuck);
+            look.stuck = 0;
+            let page = self.store().due_notices(now.after(LOOK_EVERY), SPACE.to_owned(), most).await?;
+            let full = page.len() >= usize::try_from(most).unwrap_or(usize::MAX);
+            let more = full && page.last().and_then(|last| last.due_at).is_some_and(|due| due <= now);
+            let outrun = self.fire_page(&page, &mut look).await?;
+            if !more && !outrun {
+                if let Some(due) = look.next_due {
+                    self.0.schedules.sleep_until(steady.saturating_add(due.since(now)));
                 }
-                due => next_due = next_due.into_iter().chain(due).min(),
+                return Ok(look.fired);
+            }
+            // Others of this worker's chores wait meanwhile.
+            if self.clock().steady().saturating_sub(steady) >= LONGEST_LOOK {
+                break;
             }
         }
-        if let Some(due) = next_due {
-            self.0.schedules.sleep_until(steady.saturating_add(due.since(now)));
-        }
-        Ok(fired)
+        self.look_at_schedules_now();
+        Ok(look.fired)
     }
 
-    /// Fires the ticks of one schedule up to now. How many jobs came of it, and its next tick; an answer of none also when
-    /// somebody else was faster.
-    async fn fire(&self, notice: &Notice, now: Timestamp) -> Result<(u64, Option<Timestamp>), EngineError> {
-        let mut schedule = Stored::read(notice)?.into_schedule(&notice.name)?;
-        let Some(due) = schedule.next else { return Ok((0, None)) };
-        let turn = turn(&schedule, due, now);
-        let jobs: Vec<_> = turn.ticks.iter().map(|tick| schedule.job_of(*tick)).collect();
-        let count = jobs.len() as u64;
-        schedule.last = turn.ticks.last().copied().or(schedule.last);
-        schedule.next = turn.next;
-        schedule.fired += count;
-        schedule.skipped += turn.skipped;
-        let events = if turn.skipped > 0 { vec![missed_event(&schedule, &turn, due)] } else { Vec::new() };
-        let change = schedule.change(Some(notice.version))?;
-        match self.store().post(now, vec![change], jobs, events).await? {
-            Posted::Done { .. } => {
-                tracing::debug!(schedule = schedule.name, jobs = count, "a schedule fired");
-                Ok((count, schedule.next))
+    /// Fires what is due of a page, many in one transaction. Whether somebody else was faster with one of them: then it is read again.
+    async fn fire_page(&self, page: &[Notice], look: &mut Look) -> Result<bool, EngineError> {
+        let mut together = Together::default();
+        for notice in page {
+            if notice.due_at.is_none_or(|due| due > look.now) {
+                look.next_due = look.next_due.into_iter().chain(notice.due_at).min();
+                continue;
             }
-            Posted::Outrun => Ok((0, None)),
+            match Fire::of(notice, look.now) {
+                Ok(Some(fire)) => together.push(fire),
+                Ok(None) => look.stuck += 1,
+                Err(error) => look.leave(&notice.name, &error),
+            }
+            if together.is_full() && self.post_ticks(std::mem::take(&mut together), look).await? {
+                return Ok(true);
+            }
         }
+        self.post_ticks(together, look).await
+    }
+
+    /// Posts ticks together. One that cannot be obeyed must not stop the others: then each goes by itself.
+    async fn post_ticks(&self, together: Together, look: &mut Look) -> Result<bool, EngineError> {
+        let mut outrun = false;
+        let Together { fires, .. } = together;
+        match self.post_fires(&fires, look).await {
+            Ok(was_outrun) => return Ok(was_outrun),
+            Err(error) if error.may_pass() || error.outcome_is_unknown() => return Err(error.into()),
+            Err(_) => {
+                for fire in &fires {
+                    match self.post_fires(std::slice::from_ref(fire), look).await {
+                        Ok(was_outrun) => outrun |= was_outrun,
+                        Err(error) if error.may_pass() || error.outcome_is_unknown() => {
+                            return Err(error.into());
+                        }
+                        Err(error) => look.leave(&fire.change.name, &error.into()),
+                    }
+                }
+            }
+        }
+        Ok(outrun)
+    }
+
+    /// Schedules with their next tick, and the jobs of this one, in one transaction. Whether somebody else was faster.
+    async fn post_fires(&self, fires: &[Fire], look: &mut Look) -> Result<bool, StoreError> {
+        if fires.is_empty() {
+            return Ok(false);
+        }
+        let changes = fires.iter().map(|fire| fire.change.clone()).collect();
+        let jobs: Vec<NewJob> = fires.iter().flat_map(|fire| fire.jobs.iter().cloned()).collect();
+        let events = fires.iter().filter_map(|fire| fire.event.clone()).collect();
+        let count = jobs.len() as u64;
+        if self.store().post(look.now, changes, jobs, events).await? == Posted::Outrun {
+            return Ok(true);
+        }
+        tracing::debug!(schedules = fires.len(), jobs = count, "schedules fired");
+        look.fired += count;
+        look.next_due = look.next_due.into_iter().chain(fires.iter().filter_map(|fire| fire.next)).min();
+        Ok(false)
     }
 
     /// Schedules whose last tick lies far ahead go on from now.
@@ -161,6 +201,68 @@ impl Engine {
                 _ => return Ok(()),
             }
         }
+    }
+}
+
+/// What a look at the schedules has come to.
+struct Look {
+    /// By the store's clock.
+    now: Timestamp,
+    fired: u64,
+    /// How many of the last page are due and stay so.
+    stuck: u32,
+    next_due: Option<Timestamp>,
+}
+
+impl Look {
+    fn leave(&mut self, schedule: &str, error: &EngineError) {
+        tracing::error!(schedule, %error, "a schedule does not fire");
+        self.stuck = self.stuck.saturating_add(1);
+    }
+}
+
+/// What one schedule does now.
+struct Fire {
+    change: NoticeChange,
+    jobs: Vec<NewJob>,
+    event: Option<NewEvent>,
+    next: Option<Timestamp>,
+}
+
+impl Fire {
+    /// The ticks of a schedule up to now; nothing when it has none.
+    fn of(notice: &Notice, now: Timestamp) -> Result<Option<Fire>, EngineError> {
+        let mut schedule = Stored::read(notice)?.into_schedule(&notice.name)?;
+        let Some(due) = schedule.next else { return Ok(None) };
+        let turn = turn(&schedule, due, now);
+        let jobs: Vec<NewJob> = turn.ticks.iter().map(|tick| schedule.job_of(*tick)).collect();
+        schedule.last = turn.ticks.last().copied().or(schedule.last);
+        schedule.next = turn.next;
+        schedule.fired += jobs.len() as u64;
+        schedule.skipped += turn.skipped;
+        let event = (turn.skipped > 0).then(|| missed_event(&schedule, &turn, due));
+        let change = schedule.change(Some(notice.version))?;
+        Ok(Some(Fire { change, jobs, event, next: schedule.next }))
+    }
+}
+
+/// What goes into one transaction.
+#[derive(Default)]
+struct Together {
+    fires: Vec<Fire>,
+    jobs: usize,
+    bytes: usize,
+}
+
+impl Together {
+    fn push(&mut self, fire: Fire) {
+        self.jobs += fire.jobs.len();
+        self.bytes += fire.jobs.iter().map(|job| job.payload.len()).sum::<usize>();
+        self.fires.push(fire);
+    }
+
+    fn is_full(&self) -> bool {
+        self.fires.len() >= TOGETHER || self.jobs >= MOST_TICKS || self.bytes >= MOST_BYTES
     }
 }
 
@@ -245,7 +347,6 @@ fn missed_event(schedule: &Schedule, turn: &Turn, due: Timestamp) -> NewEvent {
 mod tests {
     use super::super::{Cron, Missed};
     use super::*;
-    use redrive_store::NewJob;
 
     fn schedule(cron: &str, missed: Missed) -> Schedule {
         Schedule {
