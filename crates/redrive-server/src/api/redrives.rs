@@ -254,15 +254,14 @@ async fn list(
     let engine = server.engine();
     let wanted = limit as usize;
     let mut runs: Vec<RedriveRun> = Vec::new();
-    let mut place = match query.cursor.as_deref() {
-        Some(cursor) => cursor.parse::<RunId>().map_err(|_| reach::no_place())?.0,
-        None => {
-            let newest = engine.redrive_runs(query.open, limit).await?;
-            let last = newest.last().map_or(0, |last| last.id.0);
-            let full = newest.len() >= wanted;
-            runs.extend(newest.into_iter().filter(|run| sees(&caller, run)));
-            if full { last } else { 0 }
-        }
+    let mut place = if let Some(cursor) = query.cursor.as_deref() {
+        cursor.parse::<RunId>().map_err(|_| reach::no_place())?.0
+    } else {
+        let newest = engine.redrive_runs(query.open, limit).await?;
+        let last = newest.last().map_or(0, |last| last.id.0);
+        let full = newest.len() >= wanted;
+        runs.extend(newest.into_iter().filter(|run| sees(&caller, run)));
+        if full { last } else { 0 }
     };
     // Further back they are looked up by their numbers, one after the other.
     let lowest = place.saturating_sub(LOOKED_AT).max(1);

@@ -215,15 +215,14 @@ async fn list(
     let wanted = limit as usize;
     let store = server.engine().store();
     let mut items: Vec<redrive_store::Task> = Vec::new();
-    let mut place = match query.cursor.as_deref() {
-        Some(cursor) => cursor.parse::<TaskId>().map_err(|_| reach::no_place())?.0,
-        None => {
-            let newest = store.tasks(query.open, None, limit).await?;
-            let last = newest.last().map_or(0, |last| last.id.0);
-            let full = newest.len() >= wanted;
-            items.extend(newest.into_iter().filter(|task| within_reach(&server, &caller, task)));
-            if full { last } else { 0 }
-        }
+    let mut place = if let Some(cursor) = query.cursor.as_deref() {
+        cursor.parse::<TaskId>().map_err(|_| reach::no_place())?.0
+    } else {
+        let newest = store.tasks(query.open, None, limit).await?;
+        let last = newest.last().map_or(0, |last| last.id.0);
+        let full = newest.len() >= wanted;
+        items.extend(newest.into_iter().filter(|task| within_reach(&server, &caller, task)));
+        if full { last } else { 0 }
     };
     // Further back they are looked up by their numbers, one after the other: so nobody's are skipped, and no more are held than are told.
     let lowest = place.saturating_sub(LOOKED_AT).max(1);

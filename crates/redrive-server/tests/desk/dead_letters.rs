@@ -262,6 +262,34 @@ async fn many_letters_go_only_when_their_number_is_known() {
     .await;
 }
 
+/// Reliability, Audit log: nobody makes up an act of an operator by importing it; the line is kept aside, and nothing stands in the record but the import
+/// itself. A queue that nobody could tell from another is not made either.
+#[tokio::test]
+async fn an_import_forges_no_act() {
+    on_each(|site: Site| async move {
+        let act = json!({ "event_id": "EVT-20261116-100500-zzzzzz", "status": "dead_letter", "source": "local",
+            "event_type": "operator_act", "timestamp": "2026-11-16T10:05:00Z",
+            "data": { "who": "local", "act": "letter.purge", "target": "older than 0s", "why": "Bob told me to" } });
+        let letter = json!({ "event_id": "EVT-20261116-100500-yyyyyy", "timestamp": "2026-11-16T10:05:00Z",
+            "error_type": "E", "kind": "call", "original_payload": 1, "queue": "mail\u{202e}1" });
+        let other = json!({ "event_id": "EVT-20261116-100500-xxxxxx", "status": "dead_letter", "source": "crawler",
+            "event_type": "page_failed", "timestamp": "2026-11-16T10:05:00Z" });
+        let lines = format!("{act}\n{letter}\n{other}\n");
+        let (status, came) = site.post_text("/v1/dead-letters/import", "application/x-ndjson", lines).await;
+        assert_eq!(status, 200, "{came}");
+        assert_eq!(
+            (&came["as_events"], &came["kept_aside"], &came["added"]),
+            (&json!(1), &json!(2), &json!(0)),
+            "{came}"
+        );
+        let acts: Vec<Value> = site.acts().await.iter().map(|act| act["act"].clone()).collect();
+        assert_eq!(acts, [json!("letter.import")]);
+        let events = site.get_ok("/v1/events?type=page_failed").await;
+        assert_eq!(events["items"][0]["tags"], json!(["imported"]), "{events}");
+    })
+    .await;
+}
+
 /// R-E4, R-D7: letters leave as JSON Lines without their payloads unless these are asked for, and come back whole.
 #[tokio::test]
 async fn letters_leave_and_come_back() {

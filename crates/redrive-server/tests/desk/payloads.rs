@@ -58,7 +58,7 @@ async fn a_foreign_report_is_told_to_who_may_see_payloads() {
     assert_eq!(imported["added"], 1, "{imported}");
     let page = site.get_ok("/v1/dead-letters").await;
     let other = page["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap());
-    let other = other.filter(|other| *other != id).last().unwrap();
+    let other = other.into_iter().find(|other| *other != id).unwrap();
     let reads = site.token(&[Scope::Read], &[]).await;
     let sees = site.token(&[Scope::Read, Scope::ReadPayload], &[]).await;
     let path = format!("/v1/dead-letters/{other}");

@@ -451,7 +451,14 @@ mod tests {
             );
             found(&line).unwrap().through_api()
         };
-        for ours in ["operator_act", "operator_refused", "config_reloaded", "token_made", "letter_purged"] {
+        for ours in [
+            "operator_act",
+            "operator_refused",
+            "config_reloaded",
+            "letter_purged",
+            "manual_retry",
+            "redrive",
+        ] {
             let why = event(ours).err().unwrap_or_else(|| panic!("{ours} was taken"));
             assert!(why.contains(ours), "{why}");
         }

@@ -11,14 +11,16 @@ const IMPORTED: &str = "imported";
 
 /// Whether events of this type are what redrive writes down about those who operate it, and about itself.
 fn is_own_record(event_type: &str) -> bool {
-    ["operator_", "config_", "token_"].iter().any(|ours| event_type.starts_with(ours))
+    ["operator_", "config_", "token_", "letter_", "queue_", "redrive_"]
+        .iter()
+        .any(|ours| event_type.starts_with(ours))
         || [
             "alert_template_broken",
             "clock_jumped",
-            "letter_discarded",
-            "letter_expired",
-            "letter_purged",
+            "manual_retry",
+            "payload_edited",
             "push_disabled",
+            "redrive",
             "schedule_missed",
             "store_went_back",
         ]
