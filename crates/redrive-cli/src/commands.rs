@@ -9,6 +9,7 @@ mod complete;
 mod completions;
 mod config;
 mod config_check;
+mod config_parts;
 mod demo;
 mod desk;
 mod detail;

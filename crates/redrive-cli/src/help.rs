@@ -244,6 +244,11 @@ fn usage(error: &clap::Error, lang: Lang) -> Trouble {
         }
         ErrorKind::MissingRequiredArgument => {
             let missing = error.get(ContextKind::InvalidArg).map(all).unwrap_or_default();
+            // Letters can be named in other ways, too, and whoever has typed nothing knows of none.
+            let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+            let by_ids_alone = missing == "<ID>..." && usage.contains("redrive redrive");
+            let missing = if by_ids_alone { "<ID>...|--group|--where|--all".to_owned() } else { missing };
+            let missing = one_of(&missing, lang);
             (text(lang, "usage.missing", &[("arg", &missing)]), see_help())
         }
         ErrorKind::ArgumentConflict if arg == context(ContextKind::PriorArg) => {
@@ -272,6 +277,23 @@ fn usage(error: &clap::Error, lang: Lang) -> Trouble {
 /// Whether the command that was used wrongly takes somebody else's command.
 fn takes_command(error: &clap::Error) -> bool {
     error.get(ContextKind::Usage).is_some_and(|usage| usage.to_string().contains(" -- <CMD>"))
+}
+
+/// clap writes `<--http <METHOD> <URL>|--exec <CMD>...>` for what one of must be there; a person reads names.
+fn one_of(missing: &str, lang: Lang) -> String {
+    let inner =
+        missing.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).filter(|_| missing.contains('|'));
+    let listed = inner.filter(|inner| inner.starts_with("--")).unwrap_or(missing);
+    if !listed.contains('|') {
+        return missing.to_owned();
+    }
+    let names: Vec<&str> = listed.split('|').map(|one| one.split(' ').next().unwrap_or(one)).collect();
+    match names.split_last() {
+        Some((last, rest)) => {
+            text(lang, "usage.one-of-these", &[("names", &rest.join(", ")), ("last", last)])
+        }
+        None => missing.to_owned(),
+    }
 }
 
 fn first(value: &ContextValue) -> String {

@@ -81,6 +81,13 @@ impl Stage<'_> {
     }
 }
 
+/// What `REDRIVE_LANG` says, where that is a language we do not speak. The locale may name any; this one is ours.
+fn odd_lang(env: &settings::Env) -> Option<String> {
+    let written = env.get(std::ffi::OsStr::new("REDRIVE_LANG"))?.to_string_lossy();
+    let is_odd = !written.is_empty() && redrive_policy::Lang::of_locale(&written).is_none();
+    is_odd.then(|| escape::beginning(&written, 40))
+}
+
 /// Runs one command line and gives its exit code.
 pub fn run(invocation: Invocation<'_>) -> u8 {
     let Invocation { args, env, cwd, now, stdin_is_terminal, stdin, stdout, stderr, .. } = invocation;
@@ -94,7 +101,12 @@ pub fn run(invocation: Invocation<'_>) -> u8 {
     };
     let settings = Settings::resolve(early, &global, &env, around);
     let talk = Talk::new(stderr, &settings, global.quiet);
+    let odd_lang = odd_lang(&env);
     let mut stage = Stage { settings, now, env, cwd, stdin_is_terminal, stdin, stdout, talk };
+    if let Some(written) = odd_lang {
+        let warning = text::text(stage.settings.lang, "warning.lang", &[("lang", &written)]);
+        stage.talk.warning(&warning);
+    }
     let ended = match parsed {
         Ok(args) => commands::run(args, &mut stage),
         Err(stop) => help::stop(&stop, &mut stage),

@@ -27,7 +27,7 @@ use config_file::{Found, locate};
 pub(crate) use config_file::{Reread, format_of, read_config_text};
 pub(crate) use key_source::KeySource;
 
-type Env = HashMap<OsString, OsString>;
+pub(crate) type Env = HashMap<OsString, OsString>;
 
 /// Output is never drawn narrower than this, nor wider than that.
 const WIDTHS: std::ops::RangeInclusive<usize> = 40..=160;

@@ -181,3 +181,33 @@ impl<'a> Talk<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::escape::width;
+
+    /// R-C2: a line that is written over fits into one row, whatever its characters are; else every repaint would leave one behind.
+    #[test]
+    fn a_line_of_progress_is_one_row() {
+        for (message, columns) in [
+            (
+                "redrive_8 1/16 · 毎秒 0 件 · 第 1 段階（全 4）: 成功 0、失敗 0、実行中 1、結果待ち 16 件です",
+                80,
+            ),
+            (
+                "redrive_8 ━━━━━───── 1/16 · 0 per second · step 1 of 4: 0 succeeded, 0 failed, 1 under way",
+                40,
+            ),
+            ("進", 3),
+        ] {
+            let mut said = Vec::new();
+            let (lang, colour, quiet) = (Lang::Ja, false, false);
+            let mut talk = Talk { stderr: &mut said, lang, colour, quiet, columns: Some(columns) };
+            assert!(talk.progress(message));
+            let said = String::from_utf8(said).unwrap();
+            let shown = said.trim_start_matches('\r').trim_end_matches("\u{1b}[K");
+            assert!(width(shown) < columns, "{} of {columns}: {shown}", width(shown));
+        }
+    }
+}

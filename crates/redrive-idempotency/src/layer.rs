@@ -143,6 +143,13 @@ impl<S> Layer<S> for IdempotencyLayer {
     }
 }
 
+impl<S> Idempotent<S> {
+    /// Counts a request without a key that was not even shown to it: how many bring one is told of all that could.
+    pub fn passed_by(&self) {
+        self.guard.passed_by();
+    }
+}
+
 /// A service whose requests are guarded. Made by [`IdempotencyLayer`].
 #[derive(Debug, Clone)]
 pub struct Idempotent<S> {

@@ -1,7 +1,7 @@
 //! The gate of a route, behind the front: whether the caller has its scope, then its idempotency key, then its handler; and the
 //! words of a problem that comes back.
 //!
-//! One service around every handler. A request without a key pays nothing for keys.
+//! One service around every handler. A request without a key is counted, and pays nothing else for keys.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -129,7 +129,11 @@ where
                 let answering = keyed.call(request);
                 Box::pin(async move { answering.await.map(|answer| answer.map(Body::new)) })
             }
-            _ => self.told.call(request),
+            Some(keyed) => {
+                keyed.passed_by();
+                self.told.call(request)
+            }
+            None => self.told.call(request),
         }
     }
 }

@@ -136,7 +136,7 @@ pub use status::{
     GroupCount, GroupReport, LaneReport, QueueReport, StatusReport, TargetTrouble, Untaken, working,
 };
 pub use story::{JobStory, StoryAttempt, job_state};
-pub use target::{ParkedJob, TargetLimits, TargetReport, TargetView, host_target, is_target};
+pub use target::{ParkedJob, TargetLimits, TargetReport, TargetView, called_by, host_target, is_target};
 #[cfg(feature = "tasks")]
 pub use task::{
     Driver, Standing, SubtaskLine, TASK_QUEUE, TaskNews, TaskRequest, TaskStory, TaskTurn, check_plan,

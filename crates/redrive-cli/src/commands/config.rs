@@ -3,6 +3,7 @@
 use redrive::redact;
 use redrive_policy::{Config, UserRule, human_duration};
 
+use super::config_parts::{Part, parts};
 use crate::args::ColorChoice;
 use crate::render::json;
 use crate::settings::{Origin, Settings};
@@ -77,6 +78,9 @@ fn settings(settings: &Settings, config: &Config) -> Vec<SettingView> {
             from_file(escalate.max_message_length != usually.max_message_length),
         ),
     ];
+    for Part { name, value, is_said } in parts(config) {
+        shown.push(SettingView::new(name, value, from_file(is_said)));
+    }
     let only_from_file = only_from_file(config).into_iter();
     shown.extend(only_from_file.map(|(name, value)| SettingView::new(name, value, from_file(true))));
     shown

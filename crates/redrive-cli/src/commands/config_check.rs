@@ -52,7 +52,7 @@ pub(super) fn run(file: Option<&Path>, stage: &mut Stage<'_>) -> Result<ConfigCh
                 let what = trouble.messages(lang).join("; ");
                 let allowed = trouble.hint(lang).unwrap_or_else(|| "-".to_owned());
                 let into = if for_sure { &mut view.problems } else { &mut view.warnings };
-                into.push(ProblemView { path, what, allowed });
+                into.push(ProblemView { path, line: None, what, allowed });
             }
             view.ok = view.problems.is_empty();
         }
@@ -81,7 +81,7 @@ fn push_problems(config: &Config, lang: Lang) -> Vec<ProblemView> {
             "kinds" => (say(lang, "config-check.push.kinds"), say(lang, "config-check.push.kinds-allowed")),
             _ => (bad.why, "-".to_owned()),
         };
-        Some(ProblemView { path: format!("push[{at}].{}", bad.field), what, allowed })
+        Some(ProblemView { path: format!("push[{at}].{}", bad.field), line: None, what, allowed })
     };
     config.push.iter().enumerate().filter_map(problem).collect()
 }
@@ -91,7 +91,7 @@ fn recovery_problems(config: &Config, lang: Lang) -> Vec<ProblemView> {
     let problem = |(at, rule): (usize, &AutoRedrive)| {
         let why = check_recovery_rule(rule).err()?;
         let (field, what, allowed) = crate::trouble::rule_in_words(&why, lang);
-        Some(ProblemView { path: format!("auto_redrive[{at}].{field}"), what, allowed })
+        Some(ProblemView { path: format!("auto_redrive[{at}].{field}"), line: None, what, allowed })
     };
     config.auto_redrive.iter().enumerate().filter_map(problem).collect()
 }

@@ -1,5 +1,6 @@
 //! `dlq list` and `dlq show`: the dead letters, and one of them.
 
+use redrive::engine::called_by;
 use redrive_store::filter::{Filter, LetterField};
 use redrive_store::{DeadLetter, JobState, LetterFilter, Timestamp};
 
@@ -103,6 +104,7 @@ pub(super) fn show(id: &JobRef, with_payload: bool, stage: &Stage<'_>) -> Result
     };
     Ok(DeadLetterView {
         schema: "redrive/dead_letter.v1",
+        calls: called_by(&letter.kind, &letter.payload),
         letter: LetterView::new(letter, with_payload),
         report: letter.report.clone(),
         history: Attempt::all(&opened.story(&record)?),

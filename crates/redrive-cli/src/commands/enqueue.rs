@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::Read;
 
+use redrive::engine::{ALERT_KIND, ALERT_QUEUE};
 use redrive::{CommandSpec, HttpSpec, current_umask};
 use redrive_policy::Config;
 use redrive_store::{MAX_PAYLOAD_BYTES, NewJob, Refusal, StoreError, Trouble as StoreTrouble};
@@ -10,6 +11,7 @@ use redrive_store::{MAX_PAYLOAD_BYTES, NewJob, Refusal, StoreError, Trouble as S
 use super::opened;
 use crate::Stage;
 use crate::args::{EnqueueArgs, WorkFlags};
+use crate::text::{say, text};
 use crate::trouble::Trouble;
 use crate::view::enqueued::EnqueuedView;
 
@@ -40,6 +42,15 @@ pub(super) fn work(flags: &WorkFlags, config: &Config, stage: &mut Stage<'_>) ->
         stage.settings.policy(config, flags.policy.as_deref())?;
     }
     let (kind, payload) = kind_and_payload(flags, stage)?;
+    if flags.queue.as_deref() == Some(ALERT_QUEUE) || kind == ALERT_KIND {
+        // As over the API: nobody but redrive writes to people in its name.
+        let message =
+            text(stage.settings.lang, "usage.alerts-own", &[("queue", &ALERT_QUEUE), ("kind", &ALERT_KIND)]);
+        return Err(Trouble::Usage {
+            message,
+            hint: Some(say(stage.settings.lang, "usage.alerts-own-hint")),
+        });
+    }
     Ok(NewJob {
         queue: flags.queue.clone().unwrap_or_default(),
         priority: flags.priority.unwrap_or(0),

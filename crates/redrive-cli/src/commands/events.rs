@@ -96,6 +96,7 @@ impl Teller {
     }
 
     fn tell(&mut self, events: &[Event], stage: &mut Stage<'_>) -> Result<(), Trouble> {
+        self.lines.make_room(events);
         for event in events {
             if stage.settings.form == Form::Json {
                 json::write(event, stage.stdout, false).map_err(|error| Trouble::Output(error.into()))?;

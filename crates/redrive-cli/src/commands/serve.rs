@@ -38,6 +38,7 @@ use crate::{Exit, Stage};
 use address::{Bound, Guarded, bind};
 use notify::Manager;
 use plan::Plan;
+pub(super) use plan::{DEFAULT_CONCURRENCY, DEFAULT_DRAIN};
 use reload::Reloads;
 
 /// How much longer than that the rest may take: what is asked to end, and the last settlements.
@@ -194,17 +195,23 @@ impl Running<'_> {
         self.log.info(&begun, &[("version", &env!("CARGO_PKG_VERSION"))]);
         self.manager.ready(&begun);
         let ended = self.watch(&mut signals, worker.run(&shutdown), parts).await;
-        self.log.info(&say(self.plan.lang, "serve.ended"), &[]);
-        ended
+        match ended {
+            Ok(released @ 1..) => {
+                let told = text(self.plan.lang, "serve.ended-released", &[("n", &released)]);
+                self.log.info(&told, &[("released", &released)]);
+            }
+            _ => self.log.info(&say(self.plan.lang, "serve.ended"), &[]),
+        }
+        ended.map(drop)
     }
 
-    /// Waits for the end of all, and does what signals ask for.
+    /// Waits for the end of all, and does what signals ask for; answers how many jobs of its own were given back.
     async fn watch(
         &self,
         signals: &mut Signals,
         working: impl Future<Output = Result<WorkerReport, EngineError>>,
         mut parts: JoinSet<Result<usize, Trouble>>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<u64, Trouble> {
         let shutdown = self.server.shutdown();
         let mut working = std::pin::pin!(working);
         let mut worked: Option<Result<WorkerReport, EngineError>> = None;
@@ -250,8 +257,8 @@ impl Running<'_> {
         if cut > 0 {
             self.log.warn(&text(self.plan.lang, "serve.cut", &[("n", &cut)]), &[]);
         }
-        worked.transpose()?;
-        served
+        let worked = worked.transpose()?;
+        served.map(|()| worked.map_or(0, |report| report.released))
     }
 
     async fn signal(&self, signal: i32, shutdown: &Shutdown) {
@@ -301,7 +308,11 @@ impl Running<'_> {
         let urls: Vec<String> = bound.iter().map(|bound| format!("{scheme}://{}", bound.at)).collect();
         let work = match self.plan.concurrency {
             0 => say(lang, "serve.api-only"),
-            n => text(lang, "serve.work", &[("kinds", &format!("{EXEC}, {HTTP}")), ("n", &n)]),
+            n => {
+                let (kinds, queues) = (format!("{EXEC}, {HTTP}"), self.plan.queues.join(", "));
+                let key = if queues.is_empty() { "serve.work" } else { "serve.work-of" };
+                text(lang, key, &[("kinds", &kinds), ("queues", &queues), ("n", &n)])
+            }
         };
         let (urls, store) = (urls.join(", "), self.engine.store().location());
         let protection = self.guarded.in_words(lang);

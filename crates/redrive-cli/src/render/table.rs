@@ -103,14 +103,18 @@ fn prose(spans: &[Span], columns: usize, colour: bool) -> String {
         return spans.iter().map(|span| tinted(&escape(&span.text), span.tone, colour)).collect();
     }
     // What ends in two blanks is a label: what follows stands beside it, in as many lines as it takes.
-    if let [label, text] = spans
-        && label.text.ends_with("  ")
-        && width(&label.text) * 3 <= columns
+    // So is a mark behind it.
+    if let [labels @ .., text] = spans
+        && labels.first().is_some_and(|label| label.text.ends_with("  "))
+        && labels.iter().map(|label| width(&label.text)).sum::<usize>() * 3 <= columns
+        && (labels.len() == 1 || labels.iter().all(|label| label.text.ends_with(' ')))
     {
-        let beside = width(&label.text);
+        let beside = labels.iter().map(|label| width(&label.text)).sum();
         let mut lines = wrap(&escape(&text.text), columns - beside).into_iter();
         let first = lines.next().map(|line| tinted(&line, text.tone, colour)).unwrap_or_default();
-        let mut out = format!("{}{first}", tinted(&label.text, label.tone, colour));
+        let label: String =
+            labels.iter().map(|label| tinted(&escape(&label.text), label.tone, colour)).collect();
+        let mut out = format!("{label}{first}");
         for line in lines {
             out.extend(["\n", &" ".repeat(beside), &tinted(&line, text.tone, colour)]);
         }

@@ -1,5 +1,7 @@
 //! The settings in force, and where each comes from.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::{Align, Block, Page, Reader, Span, Table, Tone};
@@ -20,7 +22,7 @@ pub(crate) struct ConfigView {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct SettingView {
-    name: &'static str,
+    name: Cow<'static, str>,
     value: serde_json::Value,
     origin: String,
     #[serde(skip)]
@@ -29,7 +31,7 @@ pub(crate) struct SettingView {
 
 impl SettingView {
     pub(crate) fn new(
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         value: impl Into<serde_json::Value>,
         source: Origin,
     ) -> SettingView {
@@ -44,7 +46,7 @@ impl SettingView {
             serde_json::Value::String(text) => redrive::redact(&text).into(),
             other => other,
         };
-        SettingView { name, value, origin, source }
+        SettingView { name: name.into(), value, origin, source }
     }
 
     /// The store; its password is for nobody to read.
@@ -81,7 +83,10 @@ impl Page for ConfigView {
             (say(lang, "config.rules"), list(&self.rules)),
         ];
         let rows = self.settings.iter().map(|setting| {
-            let mut row = vec![Span::plain(setting.name), Span::new(setting.shown(), Tone::Strong)];
+            let mut row = vec![
+                Span::plain(setting.name.clone().into_owned()),
+                Span::new(setting.shown(), Tone::Strong),
+            ];
             if self.with_origin {
                 row.push(match &setting.source {
                     Origin::Flag(flag) => Span::plain((*flag).to_owned()),

@@ -31,15 +31,27 @@ pub(crate) struct ConfigCheckView {
 #[derive(Debug, Serialize)]
 pub(crate) struct ProblemView {
     pub(crate) path: String,
+    /// The line of the file, counted from 1, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) line: Option<u32>,
     pub(crate) what: String,
     pub(crate) allowed: String,
 }
 
 impl ProblemView {
+    /// Where it is: the path, and the line in front of it.
+    fn place(&self) -> String {
+        match self.line {
+            Some(line) => format!("{line}: {}", self.path),
+            None => self.path.clone(),
+        }
+    }
+
     /// These problems in words of that language.
     pub(crate) fn all(problems: &[Problem], lang: Lang) -> Vec<ProblemView> {
         let view = |problem: &Problem| ProblemView {
             path: problem.path.clone(),
+            line: problem.place.map(|place| place.line),
             what: problem.what(lang),
             allowed: problem.allowed(lang),
         };
@@ -86,7 +98,7 @@ impl Page for ConfigCheckView {
                 list.iter().map(move |problem| {
                     vec![
                         Span::new(say(lang, &format!("config-check.{kind}")), *tone),
-                        Span::new(problem.path.clone(), Tone::Strong),
+                        Span::new(problem.place(), Tone::Strong),
                         Span::plain(problem.what.clone()),
                         Span::plain(problem.allowed.clone()),
                     ]

@@ -137,6 +137,9 @@ pub(crate) struct DeadLetterView {
     pub(crate) schema: &'static str,
     #[serde(flatten)]
     pub(crate) letter: LetterView,
+    /// Whom it calls, if it is an HTTP call: the method and the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) calls: Option<String>,
     /// The escalation report of 002 §4.2.
     pub(crate) report: Value,
     pub(crate) history: Vec<Attempt>,
@@ -189,6 +192,9 @@ impl Page for DeadLetterView {
             (key("died"), Span::plain(date_time(letter.timestamp))),
             (key("event"), Span::plain(letter.event_id.clone())),
         ];
+        if let Some(calls) = &self.calls {
+            fields.insert(4, (key("calls"), Span::plain(calls.clone())));
+        }
         if let Some(policy) = &letter.policy {
             fields.push((key("policy"), Span::plain(policy.clone())));
         }

@@ -214,7 +214,7 @@ impl Page for EscalationView {
         if let Some(report) = &self.report {
             blocks.extend(EscalationView::attempts(report, reader));
             let list = |heading: &str, lines: &[String]| {
-                if lines.is_empty() {
+                if lines.iter().all(|line| line.trim().is_empty()) {
                     return Vec::new();
                 }
                 let lines = lines.iter().map(|line| Block::Text(vec![Span::plain(format!("  {line}"))]));

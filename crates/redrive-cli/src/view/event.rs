@@ -7,10 +7,13 @@ use super::story::{in_short, tone};
 use super::{Block, Reader, Span, Tone};
 use crate::escape::{escape, pad, width};
 
-/// How wide the columns are; what is longer pushes the rest aside.
+/// How wide the columns are, at the least; what is longer pushes the rest aside.
 const STATUS: usize = 11;
 const JOB: usize = 7;
 const SOURCE: usize = 8;
+/// How wide they become where something in them is longer.
+const WIDEST_JOB: usize = 12;
+const WIDEST_SOURCE: usize = 16;
 
 /// Writes events as lines. On a terminal the day stands above the first event of it.
 pub(crate) struct EventLines {
@@ -18,11 +21,21 @@ pub(crate) struct EventLines {
     /// The width of the terminal, if there is one; nothing is cut without.
     columns: Option<usize>,
     day: String,
+    /// How wide the columns of jobs and of sources are by now.
+    job: usize,
+    source: usize,
 }
 
 impl EventLines {
     pub(crate) fn new(reader: Reader, columns: Option<usize>) -> EventLines {
-        EventLines { reader, columns, day: String::new() }
+        EventLines { reader, columns, day: String::new(), job: JOB, source: SOURCE }
+    }
+
+    /// Makes room for these, so that the words of all begin below each other.
+    pub(crate) fn make_room(&mut self, events: &[Event]) {
+        let widest = |cells: &dyn Fn(&Event) -> usize| events.iter().map(cells).max().unwrap_or(0);
+        self.job = self.job.max(widest(&|event| width(&escape(&about(event)))).min(WIDEST_JOB));
+        self.source = self.source.max(widest(&|event| width(&escape(&event.source))).min(WIDEST_SOURCE));
     }
 
     /// The lines of the next event.
@@ -44,8 +57,8 @@ impl EventLines {
         let cell = |text: &str, columns: usize| format!("{}  ", pad(&escape(text), columns));
         let at = format!("{at}  ");
         let status = cell(event.status.name(), STATUS);
-        let job = cell(&about(event), JOB);
-        let source = cell(&event.source, SOURCE);
+        let job = cell(&about(event), self.job);
+        let source = cell(&event.source, self.source);
         let words = in_short(event, lang);
         let used: usize = [&at, &status, &job, &source].iter().map(|cell| width(cell)).sum();
         let words = escape(&words);

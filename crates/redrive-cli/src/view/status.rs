@@ -136,7 +136,16 @@ impl StatusView {
             (0, 0) if self.stranded() > 0 => Span::new(say(reader.lang, "status.stuck"), Tone::Warn),
             (0, 0) => Span::new(say(reader.lang, "status.healthy"), Tone::Good),
             (0, failed) => Span::new(text(reader.lang, "status.failures", &[("n", &failed)]), Tone::Warn),
-            (dead, _) => Span::new(text(reader.lang, "status.letters", &[("n", &dead)]), Tone::Alarm),
+            (dead, _) => match (dead.saturating_sub(self.acknowledged), self.acknowledged) {
+                (waiting, 0) => {
+                    Span::new(text(reader.lang, "status.letters", &[("n", &waiting)]), Tone::Alarm)
+                }
+                (0, known) => Span::new(text(reader.lang, "status.all-known", &[("n", &known)]), Tone::Warn),
+                (waiting, known) => {
+                    let values: [(&str, &dyn std::fmt::Display); 2] = [("n", &waiting), ("known", &known)];
+                    Span::new(text(reader.lang, "status.some-known", &values), Tone::Alarm)
+                }
+            },
         }
     }
 

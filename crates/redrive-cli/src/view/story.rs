@@ -190,6 +190,7 @@ impl StoryView {
         if !name.is_empty() && self.kind.as_deref() != Some(name.as_str()) {
             line.push(Span::new(format!(" {name}"), Tone::Strong));
         }
+        line.extend(self.calls.as_ref().map(|calls| Span::new(format!(" {calls}"), Tone::Strong)));
         line.push(Span::new(place, Tone::Dim));
         line.push(Span::new(state, tone));
         vec![Block::Text(line), Block::Gap]

@@ -64,6 +64,11 @@ impl Guard {
         });
     }
 
+    /// Counts a request without a key that somebody else let pass.
+    pub(crate) fn passed_by(&self) {
+        self.count(Counted::Guarded);
+    }
+
     /// Adds what was counted to the store; also done by itself about once a second, and to be called at the end.
     pub async fn write_counts(&self) -> Result<(), StoreError> {
         let taken: [u64; 8] = std::array::from_fn(|at| self.0.counters.counts[at].swap(0, Ordering::AcqRel));

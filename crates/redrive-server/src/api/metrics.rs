@@ -78,11 +78,17 @@ struct StatusShape {
     schema: String,
     failed_events: u64,
     dead_letter_queue: u64,
+    /// Those of them whose group somebody has acknowledged.
+    acknowledged: u64,
     retry_candidates: u64,
     by_cause: shape::Object,
     queues: Vec<shape::Object>,
     groups: Vec<shape::Object>,
+    /// Those who are present and take work.
     workers: u64,
+    /// What is due, by queue and kind, while nobody takes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nobody_takes: Option<Vec<shape::Object>>,
     unknown_outcomes: u64,
     outbox_failed: u64,
     /// Targets that are not called, or that work is parked for.

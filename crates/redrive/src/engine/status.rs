@@ -27,6 +27,8 @@ pub struct StatusReport {
     pub failed_events: u64,
     /// Dead letters.
     pub dead_letter_queue: u64,
+    /// Those of them whose group somebody has acknowledged: somebody is at it.
+    pub acknowledged: u64,
     /// Dead letters whose class is transient.
     pub retry_candidates: u64,
     /// Dead letters by cause.
@@ -263,10 +265,13 @@ impl StatusReport {
         // What is on its way again may come back as a letter; until then nobody has to look at it.
         let groups: Vec<Group> = groups.into_iter().filter(|group| group.counts.letters > 0).collect();
         let count = groups.len();
+        let is_known = |group: &&Group| group.state == GroupState::Acknowledged;
+        let letters = |group: &Group| u64::try_from(group.counts.letters).unwrap_or(0);
         StatusReport {
             schema: "redrive/status.v1",
             failed_events: status.failed_events,
             dead_letter_queue: status.dead_letters,
+            acknowledged: groups.iter().filter(is_known).map(letters).sum::<u64>().min(status.dead_letters),
             retry_candidates: status.retry_candidates,
             by_cause: status.by_cause.into_iter().filter(|(_, letters)| *letters > 0).collect(),
             queues: status.lanes.iter().map(|lane| LaneReport::of(lane, now)).collect(),

@@ -8,7 +8,7 @@ use redrive_store::{Event, EventFilter, EventStatus, JobId, JobRecord, JobState,
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Engine, EngineError};
+use super::{Engine, EngineError, called_by};
 
 /// How far back a story goes, in events.
 const REMEMBERED: u32 = 10_000;
@@ -26,6 +26,9 @@ pub struct JobStory {
     pub queue: Option<String>,
     /// Its kind.
     pub kind: Option<String>,
+    /// Whom it calls, if it is an HTTP call that is not over: the method and the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<String>,
     /// What its events name as their source.
     pub source: Option<String>,
     /// The name of its policy.
@@ -141,6 +144,7 @@ impl JobStory {
             },
             queue: job.map(|job| job.queue.clone()).or_else(|| word("queue")),
             kind: job.map(|job| job.kind.clone()).or_else(|| word("kind")),
+            calls: job.and_then(|job| called_by(&job.kind, &job.payload)),
             source: job.map(|job| job.source.clone()).or_else(|| events.first().map(|e| e.source.clone())),
             policy: job.and_then(|job| job.policy.clone()),
             caller_id: job.and_then(|job| job.caller_id.clone()),

@@ -31,7 +31,7 @@ pub(super) use gate::result_of;
 use local::Local;
 pub(super) use name::MadeBy;
 
-pub use name::host_target;
+pub use name::{called_by, host_target};
 pub use report::TargetReport;
 pub use show::{ParkedJob, TargetLimits, TargetView, is_target};
 

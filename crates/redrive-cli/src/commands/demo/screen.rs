@@ -224,11 +224,11 @@ fn stands(standing: &Standing, lang: redrive_policy::Lang) -> Block {
         count(now.dead, Tone::Bad, "dead"),
     ];
     let progress = Progress {
-        label: String::new(),
+        label: say(lang, "demo.seconds"),
         done: (millis(*at) + 500) / 1_000,
         total: (millis(*lasts) + 500) / 1_000,
         tone: Tone::Dim,
-        note: "s".to_owned(),
+        note: String::new(),
     };
     let title = text(lang, "demo.upstream", &[("mood", &mood_words)]);
     Block::Panel(Panel::new(title, vec![Block::Tally(tally), Block::Progress(progress)]).border(tone))

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use redrive::engine::{Engine, EngineError, TargetView, Token, Untaken, working};
 use redrive_store::{
-    EventFilter, LaneCounts, LetterFilter, StoreError, StoreStatus, Timestamp, Trouble as StoreTrouble,
-    WorkerId, WorkerPresence,
+    EventFilter, GroupQuery, GroupState, LaneCounts, LetterFilter, StoreError, StoreStatus, Timestamp,
+    Trouble as StoreTrouble, WorkerId, WorkerPresence,
 };
 
 use super::{Findings, Values};
@@ -19,6 +19,8 @@ const SMALL: u64 = 200_000;
 const SKEW: Duration = Duration::from_secs(2);
 /// How long work that is due may wait before somebody should know (R-C5).
 const LATE: Duration = Duration::from_mins(5);
+/// The most groups that are looked at.
+const GROUPS: u32 = 10_000;
 /// The most targets that are looked at.
 const TARGETS: u32 = 1_000;
 /// A token that ends within this time is about to.
@@ -38,7 +40,10 @@ pub(super) async fn look(opened: &Opened, found: &mut Findings) -> Result<(), St
     who_works(&status, &workers, found);
     paused(&status, found);
     late(&status, &workers, now, found);
-    waiting(&status, found);
+    let known = GroupQuery { states: vec![GroupState::Acknowledged], ..GroupQuery::default() };
+    let known = store.groups(known, GROUPS).await?;
+    let known = known.iter().map(|group| u64::try_from(group.counts.letters).unwrap_or(0)).sum();
+    waiting(&status, known, found);
     Ok(())
 }
 
@@ -211,11 +216,11 @@ fn late(status: &StoreStatus, workers: &[WorkerPresence], now: Timestamp, found:
     }
 }
 
-/// What waits for a person.
-fn waiting(status: &StoreStatus, found: &mut Findings) {
+/// What waits for a person; what somebody has acknowledged does not any more.
+fn waiting(status: &StoreStatus, acknowledged: u64, found: &mut Findings) {
     let undelivered: u64 =
         status.lanes.iter().filter(|lane| lane.queue == ALERTS).map(|lane| lane.dead).sum();
-    let letters = status.dead_letters.saturating_sub(undelivered);
+    let letters = status.dead_letters.saturating_sub(undelivered).saturating_sub(acknowledged);
     let things = [
         ("dead_letters", letters, "redrive dlq groups"),
         ("alerts", undelivered, "redrive dlq list --queue redrive-alerts"),

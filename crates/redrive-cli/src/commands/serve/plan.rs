@@ -17,9 +17,9 @@ use crate::commands::health::DEFAULT_LISTEN;
 use crate::trouble::Trouble;
 
 /// How many jobs it runs itself when nobody says so.
-const DEFAULT_CONCURRENCY: usize = 8;
+pub(in crate::commands) const DEFAULT_CONCURRENCY: usize = 8;
 /// How long what runs may take at the end when nobody says so.
-const DEFAULT_DRAIN: Duration = Duration::from_secs(30);
+pub(in crate::commands) const DEFAULT_DRAIN: Duration = Duration::from_secs(30);
 
 /// Everything that a server is run with.
 #[derive(Debug, Clone)]

@@ -72,6 +72,9 @@ pub(crate) struct StoryShape {
     state: String,
     queue: Option<String>,
     kind: Option<String>,
+    /// Whom it calls, if it is an HTTP call that is not over: the method and the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<String>,
     source: Option<String>,
     policy: Option<String>,
     caller_id: Option<String>,

@@ -46,6 +46,30 @@ pub fn host_target(url: &str) -> Option<String> {
     sound.then(|| format!("host:{host}"))
 }
 
+/// Whom a job of this kind calls: the method and the host, and nothing else of the address, which may hold a secret. Nothing for what is
+/// no HTTP call.
+///
+/// ```
+/// use redrive::engine::called_by;
+/// let payload = br#"{"method":"POST","url":"https://user:pw@api.example.com/orders?key=1"}"#;
+/// assert_eq!(called_by("http", payload).as_deref(), Some("POST api.example.com"));
+/// assert_eq!(called_by("exec", payload), None);
+/// ```
+pub fn called_by(kind: &str, payload: &[u8]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Call<'a> {
+        #[serde(borrow)]
+        method: std::borrow::Cow<'a, str>,
+        #[serde(borrow)]
+        url: std::borrow::Cow<'a, str>,
+    }
+    let call: Call<'_> = (kind == "http").then(|| serde_json::from_slice(payload).ok()).flatten()?;
+    let host = host_target(&call.url)?;
+    let is_method =
+        call.method.len() <= 32 && call.method.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    is_method.then(|| format!("{} {}", call.method, host.trim_start_matches("host:")))
+}
+
 impl Rules {
     /// Whether nothing protects a job, by what can be told at a glance: most work is asked nothing else.
     pub(super) fn is_free(&self, job: &Job, by: MadeBy<'_>) -> bool {
