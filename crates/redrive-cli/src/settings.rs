@@ -137,6 +137,8 @@ pub(crate) struct Settings {
     pub(crate) verbose: bool,
     absolute: bool,
     pub(crate) store: Sourced<String>,
+    /// The store that the file names, where a flag or the environment names another.
+    pub(crate) store_not_used: Option<String>,
     pub(crate) key_source: KeySource,
     pub(crate) policy: Sourced<String>,
     config: Found,
@@ -169,6 +171,7 @@ impl Settings {
             .key_file
             .zip(early.config.path.clone())
             .map(|(value, path)| Sourced { value: value.into(), origin: Origin::File(path) });
+        let named_in_file = file.store.clone();
         let store = match (&global.store, env.get(OsStr::new("REDRIVE_STORE"))) {
             (Some(flag), _) => Sourced { value: flag.clone(), origin: Origin::Flag("--store") },
             (None, Some(url)) if !url.is_empty() => {
@@ -192,6 +195,7 @@ impl Settings {
             stderr_is_terminal: around.stderr_is_terminal,
             verbose: global.verbose,
             absolute: global.absolute,
+            store_not_used: named_in_file.filter(|named| *named != store.value),
             store,
             key_source: KeySource::find(global.key_file.as_deref(), env, key_file),
             policy: early.config.sourced(file.policy, || "standard".to_owned()),

@@ -272,11 +272,69 @@ fn names_in_rules(rules: &str) -> BTreeSet<String> {
     names
 }
 
+/// R-C5: each server of a store tells the numbers of the whole store, so no rule may add them up: of every number the most counts, and
+/// messages of our own count for none.
+#[test]
+fn the_rules_for_prometheus_count_a_store_once() {
+    let rules = std::fs::read_to_string(deployed("redrive.rules.yml")).unwrap();
+    let expressions: String = rules
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#'))
+        .collect::<Vec<_>>()
+        .join("\n")
+        .replace("increase(", "");
+    let mut seen = 0;
+    for (at, _) in expressions.match_indices("redrive_") {
+        let before = &expressions[..at];
+        assert!(before.ends_with("max without (instance, pod) ("), "{}", &expressions[at..at + 60]);
+        let after = expressions[at..].split(|c: char| !(c.is_ascii_lowercase() || c == '_'));
+        let name = after.into_iter().next().unwrap();
+        let of_queues = ["redrive_jobs_", "redrive_letters_"].iter().any(|start| name.starts_with(start));
+        let only = expressions[at + name.len()..].starts_with("{queue!=\"redrive-alerts\"}");
+        assert_eq!(of_queues, only, "{name}");
+        seen += 1;
+    }
+    assert!(seen > 18, "{seen}");
+    match Command::new("promtool").args(["test", "rules"]).arg(deployed("redrive.rules.test.yml")).output() {
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
+        Err(_) => eprintln!("SKIPPED: promtool is missing; the rules were not tried"),
+    }
+}
+
+/// R-C4, R-C5: what is acknowledged is no trouble, here as for our own rule.
+#[test]
+fn what_is_acknowledged_is_not_exported_as_trouble() {
+    let home = Home::new();
+    let flags = format!("--store sqlite:{}", home.store.display());
+    let run = |words: &str, more: &[&str]| home.redrive(&format!("{flags} {words}"), more);
+    run("enqueue --exec sh", &["-c", "echo 'permission denied' >&2; exit 77"]);
+    assert_eq!(run("work --until-empty -q", &[]).code, 0);
+    let (letters, age) =
+        ("redrive_dead_letters_unacknowledged", "redrive_dead_letter_unacknowledged_oldest_age_seconds");
+    let families = read(&run("prometheus", &[]).stdout).unwrap();
+    assert!((value(&families, letters, None) - 1.0).abs() < f64::EPSILON);
+    assert_eq!(families[age].samples.len(), 1);
+    let listed: serde_json::Value = serde_json::from_str(&run("dlq groups --json", &[]).stdout).unwrap();
+    let fingerprint = listed["items"][0]["fingerprint"].as_str().unwrap();
+    assert_eq!(run("dlq ack", &[fingerprint]).code, 0);
+    let families = read(&run("prometheus", &[]).stdout).unwrap();
+    assert!(value(&families, letters, None).abs() < f64::EPSILON);
+    assert!(families[age].samples.is_empty());
+    assert_eq!(
+        families["redrive_dead_letter_oldest_age_seconds"].samples.len(),
+        1,
+        "it is there all the same"
+    );
+}
+
+fn deployed(name: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/prometheus").join(name)
+}
+
 /// R-C5: the rules for Prometheus name only what is exported, one for each of ours, and promtool takes them.
 #[test]
 fn the_rules_for_prometheus_name_what_is_exported() {
-    let path =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/prometheus/redrive.rules.yml");
+    let path = deployed("redrive.rules.yml");
     let rules = std::fs::read_to_string(&path).unwrap();
     let names = names_in_rules(&rules);
     assert_eq!(rules.matches("- alert: ").count(), 8);

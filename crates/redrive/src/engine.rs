@@ -79,8 +79,8 @@ pub use redrive_store as store;
 pub use act::Act;
 #[cfg(feature = "alerts")]
 pub use alert::{
-    ALERT_HOP, ALERT_KIND, ALERT_QUEUE, AlertExecutor, AlertProblem, AlertReport, AlertRule, AlertStatus,
-    AlertUnit, Finding, NewSilence, Silence,
+    ALERT_HOP, ALERT_KIND, AlertExecutor, AlertProblem, AlertReport, AlertRule, AlertStatus, AlertUnit,
+    Finding, NewSilence, Silence,
 };
 pub use attempt::AttemptReport;
 pub use batch::{BatchContext, Item, ItemAnswer};
@@ -106,8 +106,8 @@ pub use key_report::{KeyReport, key_id};
 pub use maintenance::Maintained;
 pub use maintenance::recover::check_recovery_rule;
 pub use metrics::{
-    AutomaticRetry, Exposition, Hour, KeyUse, Kind, Labels, LetterCounts, MetricsReport, Number, Rates,
-    Recovery, RetryCounts, Spread, TextForm, Totals, TypeCount,
+    ALERT_QUEUE, AutomaticRetry, Exposition, Hour, KeyUse, Kind, Labels, LetterCounts, MetricsReport, Number,
+    Rates, Recovery, RetryCounts, Spread, TextForm, Totals, TypeCount,
 };
 pub use overrides::{overrides_from_json, overrides_to_json};
 #[cfg(all(feature = "snapshot", feature = "exec"))]

@@ -30,6 +30,7 @@ use super::opened::{self, Opened};
 use super::signals::{SIGHUP, Signals};
 use crate::args::{LogChoice, ServeArgs};
 use crate::log::{Level, Log, LogWriter, Look, Shape, trace_into};
+use crate::settings::Origin;
 use crate::text::{say, text};
 use crate::trouble::{ServeTrouble, Trouble};
 use crate::{Exit, Stage};
@@ -84,6 +85,7 @@ fn begin_log(shape: Shape, stage: &Stage<'_>) -> (Log, LogWriter) {
 fn serve_whole(args: &ServeArgs, log: &Log, stage: &Stage<'_>) -> Result<Exit, Trouble> {
     let config = stage.settings.config()?;
     let mut plan = Plan::new(args, &config, stage.settings.lang, &stage.env, &stage.cwd)?;
+    tell_of_another_store(log, stage);
     let manager = Manager::found(&stage.env);
     manager.status(&say(plan.lang, "serve.opening"));
     let opened = opened::to_write(stage)?;
@@ -92,6 +94,17 @@ fn serve_whole(args: &ServeArgs, log: &Log, stage: &Stage<'_>) -> Result<Exit, T
     ended?;
     closed?;
     Ok(Exit::Done)
+}
+
+/// A service that fills another store than the one its file names looks well, and loses what others expect there: it is said.
+fn tell_of_another_store(log: &Log, stage: &Stage<'_>) {
+    let settings = &stage.settings;
+    let (Some(_), Some(file)) = (&settings.store_not_used, settings.config_path()) else { return };
+    let by: &dyn std::fmt::Display = match &settings.store.origin {
+        Origin::Flag(name) | Origin::Env(name) => name,
+        Origin::File(_) | Origin::Search | Origin::BuiltIn => return,
+    };
+    log.warn(&text(settings.lang, "serve.another-store", &[("by", by), ("file", &file.display())]), &[]);
 }
 
 fn serve_opened(

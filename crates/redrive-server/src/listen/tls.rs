@@ -1,7 +1,7 @@
 //! TLS by rustls: 1.2 and later, a certificate that is exchanged without a restart, a key that nobody else can read.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -128,8 +128,9 @@ fn read(cert: &Path, key: &Path) -> Result<(Vec<CertificateDer<'static>>, Arc<Se
     if certificates.is_empty() {
         return Err(nothing(cert, "certificate"));
     }
-    let (bytes, mode) = contents(key)?;
-    if mode & 0o077 != 0 {
+    let (bytes, found) = contents(key)?;
+    let mode = found.mode() & 0o7777;
+    if mode & closed_to_others(found.uid(), rustix::process::geteuid().as_raw()) != 0 {
         return Err(TlsTrouble::KeyIsOpen { file: name(key), mode });
     }
     let private = PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| nothing(key, "private key"))?;
@@ -145,12 +146,41 @@ fn read(cert: &Path, key: &Path) -> Result<(Vec<CertificateDer<'static>>, Arc<Se
     Ok((certificates, Arc::new(config)))
 }
 
+/// The bits that the mode of a key must not have. A key of root's that a service reads by its group is how machines keep them: the
+/// service can read it, and not change it. Whoever owns the key, or is root, needs no group for it.
+fn closed_to_others(owner: u32, we: u32) -> u32 {
+    if owner == 0 && we != 0 { 0o037 } else { 0o077 }
+}
+
 /// What is in a file, and who may read it; both of the same file, whatever happens to its name meanwhile.
-fn contents(path: &Path) -> Result<(Vec<u8>, u32), TlsTrouble> {
+fn contents(path: &Path) -> Result<(Vec<u8>, Metadata), TlsTrouble> {
     let trouble = |source| TlsTrouble::Read { file: path.display().to_string(), source };
     let file = File::open(path).map_err(trouble)?;
-    let mode = file.metadata().map_err(trouble)?.mode() & 0o7777;
+    let found = file.metadata().map_err(trouble)?;
     let mut bytes = Vec::new();
     file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(trouble)?;
-    Ok((bytes, mode))
+    Ok((bytes, found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reliability 73: a group may read a key of root's, for a service that is not root; nothing else is open.
+    #[test]
+    fn only_roots_key_may_be_read_by_a_group() {
+        let refused = |mode: u32, owner, we| mode & closed_to_others(owner, we) != 0;
+        for (mode, owner, we, expected) in [
+            (0o600, 0, 0, false),
+            (0o640, 0, 0, true),
+            (0o640, 0, 990, false),
+            (0o440, 0, 990, false),
+            (0o660, 0, 990, true),
+            (0o644, 0, 990, true),
+            (0o640, 990, 990, true),
+            (0o600, 990, 990, false),
+        ] {
+            assert_eq!(refused(mode, owner, we), expected, "{mode:o} of {owner}, read by {we}");
+        }
+    }
 }

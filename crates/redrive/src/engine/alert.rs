@@ -25,13 +25,12 @@ pub use deliver::AlertExecutor;
 pub use rules::{AlertRule, AlertUnit, Finding};
 pub use silence::{NewSilence, Silence};
 
+use super::metrics::ALERT_QUEUE;
 use super::{Engine, EngineError};
 use crate::http_call::shown_webhook;
 use message::Message;
 use turn::State;
 
-/// The queue of messages. What happens in it counts for no rule.
-pub const ALERT_QUEUE: &str = "redrive-alerts";
 /// The kind of messages.
 pub const ALERT_KIND: &str = "alert";
 /// What a message carries, so that it is known when it comes back to us.

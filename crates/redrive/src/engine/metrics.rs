@@ -8,6 +8,7 @@ mod keys;
 mod prometheus;
 mod spread;
 mod targets;
+mod unattended;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,6 +21,9 @@ use super::{Engine, EngineError};
 pub use exposition::{Exposition, Kind, Labels, Number, TextForm};
 pub use keys::KeyUse;
 pub use spread::Spread;
+pub use unattended::ALERT_QUEUE;
+#[cfg(feature = "alerts")]
+pub(super) use unattended::Unattended;
 
 /// The period over which recovery is judged (001).
 const RECOVERY_PERIOD: Duration = Duration::from_hours(24);

@@ -1,19 +1,15 @@
 //! The numbers that the rules look at, from what the store counts. What belongs to messages of our own is left out.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_store::{
-    Group, GroupQuery, GroupState, LetterFilter, LetterTest, Metric, MetricsQuery, Timestamp, hour_of,
-};
+use redrive_store::{Group, Metric, MetricsQuery, Timestamp, hour_of};
 
 use super::ALERT_QUEUE;
+use crate::engine::metrics::Unattended;
 use crate::engine::{Engine, EngineError};
 
-/// How many groups, and how many letters, are looked at.
+/// How many groups are looked at.
 const GROUPS: u32 = 2_000;
-const LETTERS: u32 = 2_000;
 const HOUR_MS: i64 = 3_600_000;
 
 /// What the rules look at.
@@ -66,46 +62,9 @@ impl LastHour {
 
 impl Engine {
     pub(super) async fn alert_facts(&self, now: Timestamp) -> Result<Facts, EngineError> {
-        let own = self.own_letters().await?;
-        let mut acknowledged = HashSet::new();
-        let mut groups = Vec::new();
-        for mut group in self.store().groups(GroupQuery::default(), GROUPS).await? {
-            let ours = own.get(&group.fingerprint).copied().unwrap_or(0);
-            group.counts.letters -= ours;
-            if group.counts.letters <= 0 {
-                continue;
-            }
-            if group.state == GroupState::Acknowledged {
-                acknowledged.insert(group.fingerprint);
-            } else {
-                groups.push(group);
-            }
-        }
-        let letters = groups.iter().map(|group| u64::try_from(group.counts.letters).unwrap_or(0)).sum();
-        let oldest = if letters == 0 { None } else { self.oldest_that_counts(acknowledged).await? };
+        let Unattended { letters, groups, oldest } = self.unattended(GROUPS).await?;
         let last_hour = self.last_hour(now).await?;
         Ok(Facts { letters, groups, oldest: oldest.map(|at| now.since(at)), last_hour })
-    }
-
-    /// How many letters of our own messages there are, by group.
-    async fn own_letters(&self) -> Result<BTreeMap<String, i64>, EngineError> {
-        let filter = LetterFilter { queue: Some(ALERT_QUEUE.to_owned()), ..LetterFilter::default() };
-        let mut own = BTreeMap::new();
-        for head in self.store().letter_heads(filter, LETTERS, LETTERS).await?.heads {
-            *own.entry(head.fingerprint).or_default() += 1;
-        }
-        Ok(own)
-    }
-
-    async fn oldest_that_counts(
-        &self,
-        acknowledged: HashSet<String>,
-    ) -> Result<Option<Timestamp>, EngineError> {
-        let only = LetterTest(Arc::new(move |head| {
-            head.queue != ALERT_QUEUE && !acknowledged.contains(&head.fingerprint)
-        }));
-        let filter = LetterFilter { only: Some(only), oldest_first: true, ..LetterFilter::default() };
-        Ok(self.store().letter_heads(filter, 1, LETTERS).await?.heads.first().map(|head| head.died_at))
     }
 
     async fn last_hour(&self, now: Timestamp) -> Result<LastHour, EngineError> {

@@ -148,11 +148,16 @@ impl Message {
         self.rule.as_deref().and_then(AlertRule::from_name)
     }
 
+    /// Whether it says that something is over: all of it, or a flood of letters.
+    fn is_of_an_end(&self) -> bool {
+        self.what == What::Resolved || (self.what == What::Summary && self.more == Some(0))
+    }
+
     /// A job for each receiver that wants to hear of it.
     pub(super) fn jobs(&self, settings: &AlertSettings, engine: &Engine) -> Vec<NewJob> {
         let severity = self.rule().map(AlertRule::severity).unwrap_or_default();
         let wants = |receiver: &&AlertReceiver| {
-            severity >= receiver.severity && (receiver.resolved || self.what != What::Resolved)
+            severity >= receiver.severity && (receiver.resolved || !self.is_of_an_end())
         };
         settings.receivers.iter().filter(wants).map(|one| self.job(one, settings, engine)).collect()
     }

@@ -2,8 +2,8 @@
 //! time give the same messages.
 //!
 //! Dead letters are told by group. The first ones of a group are told at once; the others are gathered, and a summary tells how many
-//! came, also when none did after a message that told of many: then it is over. When they go on coming, each summary waits twice as
-//! long as the one before.
+//! came. When none did, nothing is said, unless the first message told of a flood: then its end is news, for those who want to hear
+//! of ends. When they go on coming, each summary waits twice as long as the one before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,6 +21,8 @@ use crate::engine::EngineError;
 
 /// The most groups that are remembered as told.
 const MOST_GROUPS: usize = 1_000;
+/// So many letters in the first message of a group are a flood, whose end is told.
+const FLOOD: u64 = 100;
 /// How long a summary waits at most.
 const LONGEST: Duration = Duration::from_hours(4);
 
@@ -165,7 +167,7 @@ impl Groups<'_> {
         let mut summary = after.summary.unwrap_or(Summary { due: None, wait_ms: usual, owed: false });
         if !new.is_empty() {
             summary.wait_ms = usual;
-            summary.owed |= new.iter().any(|group| letters(group) > 1);
+            summary.owed |= new.iter().any(|group| letters(group) >= FLOOD);
         }
         let grown: Vec<(&Group, u64)> = groups
             .iter()
@@ -286,6 +288,22 @@ mod tests {
                 told.extend(look.after(MINUTE, vec![group("a", 2_000)]));
             }
             assert_eq!(told, [(What::Fired, None, 1), (What::Summary, Some(more), 1)]);
+        }
+    }
+
+    /// R-C5: nobody is called again to hear that nothing more has happened.
+    #[test]
+    fn a_few_letters_at_once_are_one_message() {
+        for at_once in [1, 6, 99] {
+            let mut look = Look::new();
+            assert_eq!(look.after(MINUTE, vec![group("a", at_once)]), [(What::Fired, None, 1)]);
+            for _ in 0..60 {
+                assert_eq!(look.after(MINUTE, vec![group("a", at_once)]), [], "{at_once}");
+            }
+            // One more is news, and is gathered as ever.
+            assert_eq!(look.after(MINUTE, vec![group("a", at_once + 1)]), []);
+            let told = look.after(10 * MINUTE, vec![group("a", at_once + 1)]);
+            assert_eq!(told, [(What::Summary, Some(1), 1)], "{at_once}");
         }
     }
 

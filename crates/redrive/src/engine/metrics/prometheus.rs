@@ -15,7 +15,7 @@ use redrive_store::{
 
 use super::exposition::{Exposition, Kind};
 use super::keys::{KeyUse, is_of_keys};
-use super::{GROUPS, Sums};
+use super::{ALERT_QUEUE, GROUPS, Sums};
 use crate::engine::{Engine, EngineError};
 
 /// Counters begin anew with each of these periods; the store keeps at least sixty days.
@@ -122,14 +122,18 @@ impl Engine {
             let n = groups.iter().filter(|group| group.state == state).count() as u64;
             text.sample("redrive_groups", &[("state", state.name())], n);
         }
-        let open = groups.iter().filter(|group| group.state != GroupState::Acknowledged);
-        let open: u64 = open.map(|group| u64::try_from(group.counts.letters).unwrap_or(0)).sum();
+        let unattended = self.unattended(GROUPS).await?;
         text.family(
             "redrive_dead_letters_unacknowledged",
             Kind::Gauge,
-            "Dead letters of groups that nobody has acknowledged.",
+            "Dead letters of groups that nobody has acknowledged, but for messages of alerts.",
         );
-        text.sample("redrive_dead_letters_unacknowledged", &[], open);
+        text.sample("redrive_dead_letters_unacknowledged", &[], unattended.letters);
+        let name = "redrive_dead_letter_unacknowledged_oldest_age_seconds";
+        text.family(name, Kind::Gauge, "How long the oldest of those has been dead; absent without one.");
+        if let Some(at) = unattended.oldest {
+            text.sample(name, &[], self.now().since(at).as_secs_f64());
+        }
         text.family(
             "redrive_dead_letters_by_type",
             Kind::Gauge,
@@ -218,12 +222,18 @@ fn counters(text: &mut Exposition, counts: &[MetricCount], status: &StoreStatus)
 }
 
 fn histograms(text: &mut Exposition, counts: &[MetricCount]) {
-    let sums = Sums::of(counts);
+    // They have no label that tells them apart, and are about the work: deliveries of alerts are our own.
+    let own = |count: &&MetricCount| count.queue.as_deref() != Some(ALERT_QUEUE);
+    let sums = Sums::of(&counts.iter().filter(own).cloned().collect::<Vec<_>>());
     let latency = |metric: &Metric| match metric {
         Metric::Latency(bucket) => Some(*bucket),
         _ => None,
     };
-    text.family("redrive_attempt_duration_seconds", Kind::Histogram, "How long attempts took.");
+    text.family(
+        "redrive_attempt_duration_seconds",
+        Kind::Histogram,
+        "How long attempts took, but for messages of alerts.",
+    );
     histogram(text, "redrive_attempt_duration_seconds", &sums, latency, Metric::LatencySum);
     let recovery = |metric: &Metric| match metric {
         Metric::Recovery(bucket) => Some(*bucket),
