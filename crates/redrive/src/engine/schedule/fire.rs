@@ -8,9 +8,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use redrive_store::{
-    EventStatus, NewEvent, NewJob, Notice, NoticeChange, Posted, StoreError, Timestamp,
-};
+use redrive_store::{EventStatus, NewEvent, NewJob, Notice, NoticeChange, Posted, StoreError, Timestamp};
 use serde_json::json;
 
 use super::stored::Stored;
