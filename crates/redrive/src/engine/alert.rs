@@ -3,7 +3,7 @@
 //! Every ten seconds, and right after a letter was written, whoever maintains the store looks at its numbers (`facts`), asks the
 //! rules what they find (`rules`), and what that means for what people know already (`turn`). What they are told becomes jobs of our
 //! own in the transaction that remembers it, so that each message is made once, by one engine, and delivered under a policy as any
-//! work is (`deliver`). Letters of those jobs count for no rule: an alert never raises an alert.
+//! work is (`deliver`). What is remembered is remembered for each receiver: processes may have receivers and thresholds of their own. Letters of those jobs count for no rule: an alert never raises an alert.
 
 mod deliver;
 mod facts;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redrive_policy::{AlertBy, AlertReceiver, AlertSettings};
-use redrive_store::{EventStatus, JobId, NewEvent, Notice, NoticeChange, Posted, Timestamp, Trouble};
+use redrive_store::{EventStatus, JobId, NewEvent, NewJob, Notice, NoticeChange, Posted, Timestamp, Trouble};
 use serde_json::json;
 
 pub use deliver::AlertExecutor;
@@ -36,9 +36,10 @@ pub const ALERT_KIND: &str = "alert";
 /// What a message carries, so that it is known when it comes back to us.
 pub const ALERT_HOP: &str = "redrive-alert-hop";
 
-/// Where the state of alerts stands on the board.
+/// Where it stands on the board what each receiver knows, under its name.
 const SPACE: &str = "alert";
-const NAME: &str = "state";
+/// How many of them are looked at to show how rules stand.
+const MOST_RECEIVERS: u32 = 1_000;
 /// How often the numbers are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// What nobody has changed for so long is looked after by nobody who could read it.
@@ -233,8 +234,8 @@ impl Engine {
         }
     }
 
-    /// What people know, by a notice. One that cannot be read is left to whoever has written it just now, as a newer redrive does
-    /// while others are not replaced yet; when nobody does, what people know begins anew.
+    /// What a receiver knows, by a notice. One that cannot be read is left to whoever has written it just now, as a newer redrive does
+    /// while others are not replaced yet; when nobody does, it begins anew.
     fn what_is_known(&self, notice: Option<&Notice>, now: Timestamp) -> Read {
         let Some(notice) = notice else { return Read::Known(State::default()) };
         let why = match State::read(&notice.value) {
@@ -258,50 +259,71 @@ impl Engine {
     }
 
     async fn tell_alerts(&self, settings: &AlertSettings) -> Result<u64, EngineError> {
-        let now = self.now();
+        let now = self.store_now().await?;
         // First what is known, then what is: whoever is faster has seen at least as much.
-        let notice = self.store().notice(SPACE.to_owned(), NAME.to_owned()).await?;
-        let (before, lost) = match self.what_is_known(notice.as_ref(), now) {
-            Read::Known(state) => (state, None),
-            Read::Lost(why) => (State::default(), Some(unreadable_event(&why))),
-            Read::OfOthers => return Ok(0),
-        };
+        let mut known = Vec::with_capacity(settings.receivers.len());
+        for receiver in &settings.receivers {
+            known.push((receiver, self.store().notice(SPACE.to_owned(), receiver.name.clone()).await?));
+        }
         let silences = self.silences().await?;
         let facts = self.alert_facts(now).await?;
         let findings = rules::findings(settings, &facts);
-        let (after, messages) = turn::turn(settings, &before, &findings, &facts, &silences, now);
-        if after == before && lost.is_none() {
+        let mut telling = Telling::default();
+        for (receiver, notice) in known {
+            let (before, lost) = match self.what_is_known(notice.as_ref(), now) {
+                Read::Known(state) => (state, None),
+                Read::Lost(why) => (State::default(), Some(unreadable_event(&receiver.name, &why))),
+                Read::OfOthers => continue,
+            };
+            let own = turn::terms(settings, receiver.severity);
+            let is_heard = |finding: &&Finding| finding.rule.severity() >= receiver.severity;
+            let heard: Vec<Finding> = findings.iter().filter(is_heard).cloned().collect();
+            let (after, messages) = turn::turn(settings, &own, &before, &heard, &facts, &silences, now);
+            if after == before && lost.is_none() {
+                continue;
+            }
+            telling.lost.extend(lost);
+            telling.changes.push(NoticeChange {
+                space: SPACE.to_owned(),
+                name: receiver.name.clone(),
+                seen: notice.map(|notice| notice.version),
+                value: Some(after.write()?),
+                due_at: None,
+            });
+            for message in messages {
+                telling.jobs.extend(message.is_for(receiver).then(|| message.job(receiver, settings, self)));
+                telling.tell(message, receiver);
+            }
+        }
+        if telling.changes.is_empty() {
             return Ok(0);
         }
-        let change = NoticeChange {
-            space: SPACE.to_owned(),
-            name: NAME.to_owned(),
-            seen: notice.map(|notice| notice.version),
-            value: Some(after.write()?),
-            due_at: None,
-        };
-        let jobs: Vec<_> = messages.iter().flat_map(|message| message.jobs(settings, self)).collect();
-        let events = lost.into_iter().chain(messages.iter().map(Message::event)).collect();
-        let count = messages.len() as u64;
-        match self.store().post(now, vec![change], jobs, events).await? {
+        let count = telling.messages.len() as u64;
+        let Telling { changes, jobs, messages, lost } = telling;
+        let events = lost.into_iter().chain(messages.iter().map(|(message, to)| message.event(to))).collect();
+        match self.store().post(now, changes, jobs, events).await? {
             Posted::Done { .. } => Ok(count),
-            // Another engine has told it.
-            Posted::Outrun => Ok(0),
+            Posted::Outrun => {
+                // Another engine has told one of them. The others are looked at again.
+                self.alert_soon();
+                Ok(0)
+            }
         }
     }
 
     /// How every rule stands now. Nobody is told of it.
     pub async fn alerts(&self) -> Result<AlertReport, EngineError> {
-        let (now, settings) = (self.now(), self.alert_settings());
+        let (now, settings) = (self.store_now().await?, self.alert_settings());
         let facts = self.alert_facts(now).await?;
-        let notice = self.store().notice(SPACE.to_owned(), NAME.to_owned()).await?;
-        let state = notice.and_then(|notice| State::read(&notice.value).ok()).unwrap_or_default();
+        let notices = self.store().notices(SPACE.to_owned(), None, MOST_RECEIVERS).await?;
+        let states = notices.iter().filter_map(|notice| State::read(&notice.value).ok());
+        let states: Vec<State> = states.collect();
         let silences = self.silences().await?;
         let findings = rules::findings(&settings, &facts);
         let off = AlertRule::ALL.into_iter().filter(|rule| findings.iter().all(|one| one.rule != *rule));
         let status = |finding: &Finding| AlertStatus {
-            since: state.since(finding.rule),
-            told_at: state.told_at(finding.rule),
+            since: states.iter().filter_map(|state| state.since(finding.rule)).min(),
+            told_at: states.iter().filter_map(|state| state.told_at(finding.rule)).max(),
             silence: silences.iter().find(|silence| silence.covers_rule(finding.rule, now)).cloned(),
             finding: finding.clone(),
         };
@@ -333,7 +355,28 @@ impl Engine {
     }
 }
 
-/// What a notice says of what people know.
+/// What is told in one transaction.
+#[derive(Default)]
+struct Telling {
+    changes: Vec<NoticeChange>,
+    jobs: Vec<NewJob>,
+    /// The messages, each once, and to whom they go.
+    messages: Vec<(Message, Vec<String>)>,
+    /// What was found unreadable.
+    lost: Vec<NewEvent>,
+}
+
+impl Telling {
+    fn tell(&mut self, message: Message, receiver: &AlertReceiver) {
+        let to = message.is_for(receiver).then(|| receiver.name.clone());
+        match self.messages.iter_mut().find(|(known, _)| *known == message) {
+            Some((_, others)) => others.extend(to),
+            None => self.messages.push((message, to.into_iter().collect())),
+        }
+    }
+}
+
+/// What a notice says of what a receiver knows.
 enum Read {
     /// This.
     Known(State),
@@ -352,11 +395,11 @@ fn is_its_own(error: &EngineError) -> bool {
 }
 
 /// What the stream tells when what people knew is lost.
-fn unreadable_event(why: &str) -> NewEvent {
+fn unreadable_event(receiver: &str, why: &str) -> NewEvent {
     NewEvent {
         event_type: "alert_state_lost".to_owned(),
         source: ALERT_QUEUE.to_owned(),
-        data: json!({ "why": why }),
+        data: json!({ "receiver": receiver, "why": why }),
         importance: Some(4),
         status: Some(EventStatus::Failed),
         ..NewEvent::default()

@@ -1,8 +1,10 @@
 //! Tokens: who may do what over the API. They are notices on the board, so that every server on the store knows them.
 //!
 //! A token's text is `rdv_<id>_<secret>`, and it is shown once: what is kept is a keyed hash of it, and the key of that hash is the
-//! store's own. A token that was revoked stays on the board, so that a store which ever had a token is never open again.
+//! store's own. A token that was revoked stays on the board for a while and then makes room (`forget`); a store which ever had a
+//! token is never open again.
 
+mod forget;
 mod keeper;
 
 use std::fmt;
@@ -115,7 +117,7 @@ pub enum TokenProblem {
     #[error("a token must end later than now")]
     Expired,
     /// There are too many already.
-    #[error("there are {MOST} tokens already; no more are kept")]
+    #[error("there are {MOST} tokens that hold; no more are kept")]
     TooMany,
 }
 
@@ -228,7 +230,7 @@ impl Engine {
         scopes.sort_unstable();
         scopes.dedup();
         check(&new, now)?;
-        if self.read_tokens().await?.len() >= MOST {
+        if self.forget_ended_tokens(now).await? >= MOST {
             return Err(TokenProblem::TooMany.into());
         }
         let pepper = self.store_secret("pepper").await?;

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod command;
+mod oldest;
+mod own;
 mod sink;
 mod strangers;
 mod unreadable;

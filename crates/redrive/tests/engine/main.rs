@@ -15,6 +15,8 @@ mod redrive_runs;
 mod search;
 mod secrets;
 mod support;
+#[cfg(feature = "tokens")]
+mod tokens;
 mod trace;
 mod trace_task;
 mod work;

@@ -7,7 +7,7 @@ use redrive_store::{EventStatus, Group, NewEvent, NewJob, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::rules::{AlertRule, AlertUnit, Finding};
+use super::rules::{AlertUnit, Finding};
 use super::{ALERT_KIND, ALERT_QUEUE};
 use crate::engine::{Engine, overrides_to_json};
 
@@ -50,7 +50,7 @@ impl What {
 }
 
 /// A message.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Message {
     pub(super) what: What,
     pub(super) rule: Option<String>,
@@ -68,7 +68,7 @@ pub(super) struct Message {
 }
 
 /// A group as it is told of.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct GroupNote {
     pub(super) fingerprint: String,
     pub(super) cause: String,
@@ -144,22 +144,14 @@ impl Message {
         }
     }
 
-    fn rule(&self) -> Option<AlertRule> {
-        self.rule.as_deref().and_then(AlertRule::from_name)
-    }
-
     /// Whether it says that something is over: all of it, or a flood of letters.
     fn is_of_an_end(&self) -> bool {
         self.what == What::Resolved || (self.what == What::Summary && self.more == Some(0))
     }
 
-    /// A job for each receiver that wants to hear of it.
-    pub(super) fn jobs(&self, settings: &AlertSettings, engine: &Engine) -> Vec<NewJob> {
-        let severity = self.rule().map(AlertRule::severity).unwrap_or_default();
-        let wants = |receiver: &&AlertReceiver| {
-            severity >= receiver.severity && (receiver.resolved || !self.is_of_an_end())
-        };
-        settings.receivers.iter().filter(wants).map(|one| self.job(one, settings, engine)).collect()
+    /// Whether a receiver wants to hear of it; rules that are not bad enough for it are none of its business anyway.
+    pub(super) fn is_for(&self, receiver: &AlertReceiver) -> bool {
+        receiver.resolved || !self.is_of_an_end()
     }
 
     /// The job that delivers it.
@@ -194,8 +186,8 @@ impl Message {
         }
     }
 
-    /// What the stream tells of it.
-    pub(super) fn event(&self) -> NewEvent {
+    /// What the stream tells of it, and of who is told.
+    pub(super) fn event(&self, to: &[String]) -> NewEvent {
         let groups: Vec<&str> = self.groups.iter().map(|group| group.fingerprint.as_str()).collect();
         NewEvent {
             event_type: format!("alert_{}", self.what.name()),
@@ -209,6 +201,7 @@ impl Message {
                 "since": self.since,
                 "more": self.more,
                 "groups": groups,
+                "to": to,
             }),
             importance: Some(4),
             status: Some(EventStatus::Success),

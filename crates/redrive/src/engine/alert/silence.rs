@@ -71,7 +71,7 @@ impl Silence {
 impl Engine {
     /// What is silenced now. A silence that cannot be read silences nothing: it is said once, and the others hold.
     pub async fn silences(&self) -> Result<Vec<Silence>, EngineError> {
-        let now = self.now();
+        let now = self.store_now().await?;
         let notices = self.store().notices(SPACE.to_owned(), None, MOST).await?;
         let read = |notice: &Notice| {
             let silence = Silence::read(notice);
@@ -82,7 +82,7 @@ impl Engine {
 
     /// Silences a rule or a group for a while. One of the same is replaced.
     pub async fn silence_alerts(&self, new: NewSilence) -> Result<Silence, EngineError> {
-        let now = self.now();
+        let now = self.store_now().await?;
         let rule = AlertRule::from_name(&new.of).map(|rule| rule.name().to_owned());
         let group = match &rule {
             Some(_) => None,
@@ -115,7 +115,8 @@ impl Engine {
             let Some(notice) = self.store().notice(SPACE.to_owned(), id.to_owned()).await? else {
                 return Ok(false);
             };
-            let over = notice.due_at.is_some_and(|until| until <= self.now());
+            let now = self.store_now().await?;
+            let over = notice.due_at.is_some_and(|until| until <= now);
             if self.take_down(notice).await? {
                 return Ok(!over);
             }

@@ -1,5 +1,9 @@
-//! What the findings mean for what people know already: what is new, what goes on, what is over. Pure: the same state, findings and
-//! time give the same messages.
+//! What the findings mean for what a receiver knows already: what is new, what goes on, what is over. Pure: the same state, findings
+//! and time give the same messages.
+//!
+//! Each receiver has a state of its own, so that it hears the end of what it heard the beginning of, whichever process tells it. When
+//! processes that tell the same receiver disagree about the thresholds, a rule is left to those by whose thresholds it was told, for as
+//! long as one of them looks: otherwise one would tell that it is over, and the other that it is not, by turns.
 //!
 //! Dead letters are told by group. The first ones of a group are told at once; the others are gathered, and a summary tells how many
 //! came. When none did, nothing is said, unless the first message told of a flood: then its end is news, for those who want to hear
@@ -8,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use redrive_policy::AlertSettings;
+use redrive_policy::{AlertSettings, Severity};
 use redrive_store::{Group, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -23,10 +27,13 @@ use crate::engine::EngineError;
 const MOST_GROUPS: usize = 1_000;
 /// So many letters in the first message of a group are a flood, whose end is told.
 const FLOOD: u64 = 100;
+/// For how long thresholds count as somebody's after it was last said that they are, and how often that is said.
+const LOOKED_AT_FOR: Duration = Duration::from_mins(1);
+const SAY_EVERY: Duration = Duration::from_secs(20);
 /// How long a summary waits at most.
 const LONGEST: Duration = Duration::from_hours(4);
 
-/// What people know.
+/// What a receiver knows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct State {
     #[serde(default)]
@@ -35,13 +42,19 @@ pub(super) struct State {
     groups: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     summary: Option<Summary>,
+    /// By which thresholds somebody looked, and when last.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    looked: BTreeMap<String, Timestamp>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
     since: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     told_at: Option<Timestamp>,
+    /// By which thresholds.
+    #[serde(default)]
+    by: String,
 }
 
 /// When the next summary is due, and how long the one after it waits.
@@ -64,6 +77,23 @@ impl State {
         serde_json::to_string(self).map_err(EngineError::Payload)
     }
 
+    /// Whether a rule was found firing by other thresholds than these, by which somebody still looks.
+    fn is_of_others(&self, rule: &str, own: &str, now: Timestamp) -> bool {
+        let by = self.rules.get(rule).map(|known| &known.by).filter(|by| *by != own);
+        let last = by.and_then(|by| self.looked.get(by));
+        last.is_some_and(|last| now.since(*last) < LOOKED_AT_FOR)
+    }
+
+    /// Says that somebody looks by these thresholds, as long as a rule was told by them.
+    fn look_by(&mut self, own: &str, now: Timestamp) {
+        let State { rules, looked, .. } = self;
+        looked.retain(|by, _| rules.values().any(|known| known.by == *by));
+        let told = rules.values().any(|known| known.by == own);
+        if told && looked.get(own).is_none_or(|last| now.since(*last) >= SAY_EVERY) {
+            looked.insert(own.to_owned(), now);
+        }
+    }
+
     pub(super) fn since(&self, rule: AlertRule) -> Option<Timestamp> {
         self.rules.get(rule.name()).map(|known| known.since)
     }
@@ -73,9 +103,22 @@ impl State {
     }
 }
 
-/// What people know afterwards, and what they are told.
+/// By what a receiver is told, as a text by which two processes find out whether theirs is the same.
+pub(super) fn terms(settings: &AlertSettings, severity: Severity) -> String {
+    let AlertSettings { dead_letters, letters_per_hour, min_samples, .. } = settings;
+    let AlertSettings { recovery_success, retry_failure, duplicates, .. } = settings;
+    let lengths = [settings.oldest_letter, settings.recovery_duration, settings.processing_delay];
+    let lengths = lengths.map(|length| length.map(|length| length.as_millis().to_string()));
+    let counts = [*dead_letters, *letters_per_hour, Some(*min_samples)].map(|n| n.map(|n| n.to_string()));
+    let rates = [recovery_success, retry_failure, duplicates].map(|rate| rate.map(|rate| rate.to_string()));
+    let all = counts.into_iter().chain(lengths).chain(rates).chain([Some(severity.name().to_owned())]);
+    all.map(|one| one.unwrap_or_else(|| "-".to_owned())).collect::<Vec<_>>().join("/")
+}
+
+/// What a receiver knows afterwards, and what it is told by these terms of ours.
 pub(super) fn turn(
     settings: &AlertSettings,
+    own: &str,
     before: &State,
     findings: &[Finding],
     facts: &Facts,
@@ -84,23 +127,26 @@ pub(super) fn turn(
 ) -> (State, Vec<Message>) {
     let mut after = before.clone();
     let mut messages = Vec::new();
+    let of_others = |rule: &str| before.is_of_others(rule, own, now);
     // A rule that was switched off is over, and nobody needs to hear that.
-    after.rules.retain(|name, _| findings.iter().any(|finding| finding.rule.name() == name));
-    for finding in findings {
+    after
+        .rules
+        .retain(|name, _| of_others(name) || findings.iter().any(|finding| finding.rule.name() == name));
+    for finding in findings.iter().filter(|finding| !of_others(finding.rule.name())) {
         let quiet = silences.iter().any(|silence| silence.covers_rule(finding.rule, now));
         let is_due = |known: &Known| {
             known.told_at.zip(settings.repeat_every).is_some_and(|(told, every)| told.after(every) <= now)
         };
-        let known = after.rules.get(finding.rule.name()).copied();
-        let what = match (finding.firing, known) {
+        let known = after.rules.get(finding.rule.name()).cloned();
+        let what = match (finding.firing, &known) {
             (true, None) => Some(What::Fired),
             (true, Some(known)) if known.told_at.is_none() => Some(What::Fired),
-            (true, Some(known)) if is_due(&known) => Some(What::Repeated),
+            (true, Some(known)) if is_due(known) => Some(What::Repeated),
             (true, Some(_)) | (false, None) => None,
             (false, Some(known)) => known.told_at.map(|_| What::Resolved),
         };
-        let since = known.map_or(now, |known| known.since);
-        let told_at = known.and_then(|known| known.told_at);
+        let since = known.as_ref().map_or(now, |known| known.since);
+        let told_at = known.as_ref().and_then(|known| known.told_at);
         if !finding.firing {
             after.rules.remove(finding.rule.name());
         }
@@ -111,10 +157,12 @@ pub(super) fn turn(
         }
         if finding.firing {
             let told_at = if told.is_some() { Some(now) } else { told_at };
-            after.rules.insert(finding.rule.name().to_owned(), Known { since, told_at });
+            let known = Known { since, told_at, by: own.to_owned() };
+            after.rules.insert(finding.rule.name().to_owned(), known);
         }
         messages.extend(told);
     }
+    after.look_by(own, now);
     (after, messages)
 }
 
@@ -265,8 +313,9 @@ mod tests {
             let letters = groups.iter().map(letters).sum();
             let facts = Facts { letters, groups, ..Facts::default() };
             let found = findings(&self.settings, &facts);
+            let own = terms(&self.settings, Severity::Warning);
             let (state, messages) =
-                turn(&self.settings, &self.state, &found, &facts, &self.silences, self.now);
+                turn(&self.settings, &own, &self.state, &found, &facts, &self.silences, self.now);
             self.state = State::read(&state.write().unwrap()).unwrap();
             assert_eq!(self.state, state, "what is kept is read back");
             messages.iter().map(|message| (message.what, message.more, message.groups.len())).collect()
