@@ -81,7 +81,7 @@ pub use tokio_postgres;
 #[cfg(feature = "postgres")]
 pub use postgres::{Postgres, PostgresOptions, enqueue_in as enqueue_in_postgres};
 pub use queue::{Queue, Queues};
-pub use redrive::{FirstAttempt, Judged, NewRun, Redrives, Run, RunId, RunState, RunStep, Stepped};
+pub use redrive::{FirstAttempt, Judged, NewRun, OpenRun, Redrives, Run, RunId, RunState, RunStep, Stepped};
 pub use seal::{KEY_BYTES, KeyRing, KeyTrouble, LineTrouble};
 pub use settle::{
     DecidedOn, Ending, FailedAttempt, LetterReason, NewLetter, Output, Parked, Settled, Settlement,
@@ -91,8 +91,8 @@ pub use settle::{
 pub use sqlite::{Durability, Sqlite, SqliteOptions, enqueue_in};
 pub use status::{LaneCounts, StoreStatus};
 pub use task::{
-    Acknowledged, Begun, JobStanding, MAX_PLACE_BYTES, MAX_PLAN_BYTES, NewTask, Subtask, SubtaskState, Task,
-    TaskEnd, TaskId, TaskState, TaskStep, TaskStepped, Tasks, ToldTask,
+    Acknowledged, Begun, JobStanding, MAX_PLACE_BYTES, MAX_PLAN_BYTES, NewTask, OpenTask, Subtask,
+    SubtaskState, Task, TaskEnd, TaskId, TaskState, TaskStep, TaskStepped, Tasks, ToldTask,
 };
 pub use time::Timestamp;
 pub use worker::{Takes, WorkerPresence, Workers};

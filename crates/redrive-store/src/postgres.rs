@@ -38,6 +38,7 @@ mod mend;
 mod metric;
 mod migrate;
 mod open;
+mod open_work;
 mod operation;
 mod outbox;
 mod parked;

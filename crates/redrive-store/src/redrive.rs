@@ -209,6 +209,17 @@ pub struct Judged {
     pub jobs: u64,
 }
 
+/// A run that goes on, as it looks to who might move it on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenRun {
+    /// Which.
+    pub id: RunId,
+    /// Its version.
+    pub version: i64,
+    /// Whether somebody else has it.
+    pub held: bool,
+}
+
 /// Redrives as durable runs.
 pub trait Redrives: Send + Sync {
     /// A new run, with a `redrive_started` event. Nothing is put back by this.
@@ -216,6 +227,15 @@ pub trait Redrives: Send + Sync {
 
     /// Runs, the newest first; only those that go on, if asked.
     fn runs(&self, open_only: bool, limit: u32) -> Answer<'_, Vec<Run>>;
+
+    /// A page of the runs that go on, by id, behind this one: this is asked often, and costs what the page holds.
+    fn open_runs(
+        &self,
+        now: Timestamp,
+        holder: i64,
+        after: Option<RunId>,
+        limit: u32,
+    ) -> Answer<'_, Vec<OpenRun>>;
 
     /// One run.
     fn run(&self, id: RunId) -> Answer<'_, Option<Run>>;

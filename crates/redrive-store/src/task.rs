@@ -345,6 +345,19 @@ pub struct Acknowledged {
     pub note: Option<String>,
 }
 
+/// A task that goes on, as it looks to who might move it on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenTask {
+    /// Which.
+    pub id: TaskId,
+    /// Its version.
+    pub version: i64,
+    /// Whether somebody else has it.
+    pub held: bool,
+    /// Whether something of it is begun and none of that is over: there is nothing to do until then.
+    pub waits: bool,
+}
+
 /// Tasks of dependent subtasks.
 pub trait Tasks: Send + Sync {
     /// A new task, with a `task_started` event whose caller's id is the task's. Nothing is begun by this.
@@ -353,8 +366,14 @@ pub trait Tasks: Send + Sync {
     /// Tasks, the newest first; only those that go on, or only those of a place, if asked.
     fn tasks(&self, open_only: bool, place: Option<&str>, limit: u32) -> Answer<'_, Vec<Task>>;
 
-    /// The tasks that go on, the newest first, by their ids alone: this is asked often.
-    fn open_tasks(&self, limit: u32) -> Answer<'_, Vec<TaskId>>;
+    /// A page of the tasks that go on, by id, behind this one: this is asked often, and costs what the page holds.
+    fn open_tasks(
+        &self,
+        now: Timestamp,
+        holder: i64,
+        after: Option<TaskId>,
+        limit: u32,
+    ) -> Answer<'_, Vec<OpenTask>>;
 
     /// One task.
     fn task(&self, id: TaskId) -> Answer<'_, Option<Task>>;

@@ -200,6 +200,8 @@ struct Shared {
     schedules: schedule::ScheduleWatch,
     #[cfg(feature = "tasks")]
     tasks_moved: tokio::sync::watch::Sender<worker::TasksMoved>,
+    #[cfg(feature = "tasks")]
+    tasks_heard: worker::TasksHeard,
 }
 
 impl Engine {

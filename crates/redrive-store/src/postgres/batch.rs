@@ -198,6 +198,7 @@ pub(super) struct Batch {
     failed_events: i64,
     /// When the first of the jobs that were made ready here is due.
     pub(super) soonest: Option<Timestamp>,
+    pub(super) latest: Option<Timestamp>,
 }
 
 impl Batch {
@@ -233,6 +234,7 @@ impl Batch {
             events: 0,
             failed_events: 0,
             soonest: None,
+            latest: None,
         }
     }
 
@@ -373,6 +375,7 @@ impl Batch {
         self.readies.push(ReadyRow { lane_id, rank, run_at: run_at.millis(), job_id: job.0 });
         self.count(lane, |delta| delta.ready += 1);
         self.soonest = Some(self.soonest.map_or(run_at, |soonest| soonest.min(run_at)));
+        self.latest = self.latest.max(Some(run_at));
     }
 
     pub(super) fn lease(&mut self, row: LeaseRow) {
@@ -574,10 +577,12 @@ impl Batch {
         };
         // Both are polled in this order, so they go out in this order.
         let result = try_join(writes, last).await.map(|_| ());
-        let (first_event, taken, soonest) = (self.first_event, self.taken, self.soonest);
+        let (first_event, taken) = (self.first_event, self.taken);
+        let (soonest, latest) = (self.soonest, self.latest);
         *self = Batch {
             taken,
             soonest,
+            latest,
             ..Batch::new(Rc::clone(&self.memory), Arc::clone(&self.seals), first_event)
         };
         result

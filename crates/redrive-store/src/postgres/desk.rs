@@ -224,8 +224,10 @@ pub(super) struct Room {
     pub(super) wake_herald: Notify,
     /// Something became ready that other processes should hear of.
     pub(super) news: Cell<bool>,
-    /// Whether other processes have workers, as far as we know.
-    pub(super) has_company: Cell<bool>,
+    /// Until when we believe that no other process has workers.
+    pub(super) alone_until: Cell<Option<Instant>>,
+    /// Something may be due later that is not known yet.
+    pub(super) look_soon: Cell<bool>,
     /// Whether counters were changed since they were added up.
     pub(super) to_fold: Cell<bool>,
     busy: Cell<usize>,
@@ -338,6 +340,12 @@ impl Room {
         self.idle.borrow_mut().clear();
         self.heard.set(self.heard.get().wrapping_add(1));
         self.wake_writer.notify_one();
+    }
+
+    /// Something may be due later that was not known.
+    pub(super) fn look_soon(&self) {
+        self.look_soon.set(true);
+        self.wake_watch.notify_one();
     }
 
     /// The keys that somebody wants to know of, at most so many.
@@ -471,6 +479,10 @@ impl Room {
             let is_due = self.clock == Clock::Caller || soonest <= committed.now;
             if is_due {
                 self.look_again();
+                // Of the rest of the group nobody knows when it is due.
+                if committed.latest > Some(committed.now) {
+                    self.look_soon();
+                }
             } else {
                 let due = Instant::now() + soonest.since(committed.now);
                 self.next_due.set(Some(self.next_due.get().map_or(due, |next| next.min(due))));

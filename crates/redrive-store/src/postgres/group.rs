@@ -39,6 +39,8 @@ pub(super) struct Committed {
     pub(super) now: Timestamp,
     /// When the first of the jobs that were made ready is due.
     pub(super) soonest: Option<Timestamp>,
+    /// The same for the last of them.
+    pub(super) latest: Option<Timestamp>,
     /// Lanes in which nothing more is due.
     pub(super) idle: Vec<i64>,
 }
@@ -160,10 +162,10 @@ impl Group {
             }
         };
         let (now, number) = (tx.now_of_database(), tx.number());
-        let soonest = tx.batch.soonest;
+        let (soonest, latest) = (tx.batch.soonest, tx.batch.latest);
         let idle = taken.iter().flat_map(|taken| taken.idle.iter().copied()).collect();
         match tx.commit(operation).await {
-            Ok(()) => Ok(Committed { now, soonest, idle }),
+            Ok(()) => Ok(Committed { now, soonest, latest, idle }),
             Err(fault @ Fault::Lost(_)) => Err(Failed { fault, maybe: Some(number) }),
             Err(fault) => Err(fault.into()),
         }

@@ -60,7 +60,7 @@ impl Room {
                     if self.overcome(failed, &operation, &mut patience).await? {
                         // It was committed, only the answer was lost. What it read of the clock does not matter.
                         let now = crate::time::Timestamp::default();
-                        return Ok(Committed { now, soonest: Some(now), idle: Vec::new() });
+                        return Ok(Committed { now, soonest: Some(now), latest: None, idle: Vec::new() });
                     }
                 }
             }
@@ -202,6 +202,7 @@ impl Room {
                     self.news.set(true);
                     self.wake_herald.notify_one();
                     self.look_again();
+                    self.look_soon();
                 }
                 Ok(())
             }

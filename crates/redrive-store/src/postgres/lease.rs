@@ -1,5 +1,6 @@
 //! Taking over what expired, and giving free what was reserved for workers that are gone.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,18 +11,19 @@ use super::batch::LeaseRow;
 use super::fault::Fault;
 use super::job::{exactly, give_up};
 use super::leasable::{self, Leasable};
-use super::line::{args, column};
+use super::line::{Line, args, column};
+use super::memory::Memory;
 use super::take::flags;
 use super::texts::sql;
 use super::tx::Tx;
-use super::verb::Verb;
+use super::verb::{Question, Verb};
 use crate::event::EventStatus;
 use crate::id::{EventSeq, JobId, WorkerId};
 use crate::lease::Seized;
 use crate::metric::Metric;
 use crate::protocol::{After, Claim, Standing, Verdict};
 use crate::row::EventRow;
-use crate::seal::Cell;
+use crate::seal::{Cell, Seals};
 use crate::settle::Ending;
 use crate::time::{Timestamp, whole_millis as millis};
 
@@ -36,6 +38,21 @@ struct Expired {
     fence: i64,
     event: i64,
     cancelled: bool,
+}
+
+/// Whether anything expired.
+pub(super) struct ReaperWanted {
+    /// By this clock; absent: by the database's.
+    pub(super) now: Option<i64>,
+}
+
+impl Question for ReaperWanted {
+    type Answer = bool;
+
+    async fn ask(&self, line: &Line, _: &RefCell<Memory>, _: &Seals) -> Result<bool, Fault> {
+        let row = line.first(sql!("reaper_wanted"), args![self.now]).await?;
+        row.map_or(Ok(false), |row| column(&row, 0))
+    }
 }
 
 /// Takes over what expired.

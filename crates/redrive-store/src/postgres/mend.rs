@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::open_work::OpenRuns;
 use super::{Postgres, dead_letter, edit, heads, letter_group, metric, queue, redrive};
 use crate::Answer;
 use crate::dead_letter::{
@@ -13,7 +14,7 @@ use crate::job::{Enqueued, MAX_PAYLOAD_BYTES, few_enough, is_name};
 use crate::letter_group::{Group, GroupQuery, GroupState, Groups};
 use crate::metric::{MetricCount, Metrics, MetricsQuery};
 use crate::queue::{Queue, Queues};
-use crate::redrive::{Judged, NewRun, Redrives, Run, RunId, RunStep, Stepped};
+use crate::redrive::{Judged, NewRun, OpenRun, Redrives, Run, RunId, RunStep, Stepped};
 use crate::time::Timestamp;
 
 impl DeadLetters for Postgres {
@@ -108,6 +109,16 @@ impl Redrives for Postgres {
 
     fn runs(&self, open_only: bool, limit: u32) -> Answer<'_, Vec<Run>> {
         Box::pin(self.read(redrive::RunsOf { open_only, limit }))
+    }
+
+    fn open_runs(
+        &self,
+        now: Timestamp,
+        holder: i64,
+        after: Option<RunId>,
+        limit: u32,
+    ) -> Answer<'_, Vec<OpenRun>> {
+        Box::pin(self.read(OpenRuns { now: self.time(now), holder, after, limit }))
     }
 
     fn run(&self, id: RunId) -> Answer<'_, Option<Run>> {

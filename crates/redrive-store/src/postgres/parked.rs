@@ -24,6 +24,11 @@ const BETWEEN_WALKS: Duration = Duration::from_millis(20);
 /// The longest: until then one who has gone may be remembered.
 const A_WALK_EVERY: Duration = Duration::from_secs(1);
 
+/// How many walks find a line empty until it is forgotten.
+const EMPTY_WALKS: u32 = 30;
+/// For a line that was never looked at.
+const NEVER: u64 = u64::MAX;
+
 /// How much is done for those who wait, for tests that show how little that is.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
@@ -72,6 +77,10 @@ struct Queue {
     lanes_known: Option<usize>,
     /// Some of them are looking in this moment.
     looking: bool,
+    /// How often it had been forgotten when it was looked up last when something is due here.
+    known_at: u64,
+    /// How many walks have found nobody here.
+    empty_walks: u32,
     waiting: VecDeque<(u64, LeaseCall)>,
 }
 
@@ -114,6 +123,10 @@ pub(super) struct Parked {
     /// When the first of them has waited long enough.
     first_over: Option<Instant>,
     walked_at: Option<Instant>,
+    /// How often it was forgotten when something is due.
+    forgotten: u64,
+    /// Somebody waits for whom it is not known.
+    unknown: bool,
 }
 
 impl Parked {
@@ -135,7 +148,10 @@ impl Parked {
         let number = call.number.unwrap_or(self.next_number);
         self.next_number = self.next_number.max(number + 1);
         (call.number, call.looked) = (Some(number), false);
-        let line = self.lines.entry(Interest::of(&call.request)).or_default();
+        let forgotten = self.forgotten;
+        let new = || Queue { known_at: NEVER, ..Queue::default() };
+        let line = self.lines.entry(Interest::of(&call.request)).or_insert_with(new);
+        self.unknown |= line.known_at != forgotten;
         let at = line.waiting.partition_point(|(other, _)| *other < number);
         line.waiting.insert(at, (number, call));
     }
@@ -200,11 +216,24 @@ impl Parked {
         }
     }
 
-    /// Where those who wait look, each place once.
+    /// When something is due next is not known any more, for anybody.
+    pub(super) fn forget_when(&mut self) {
+        self.forgotten = self.forgotten.wrapping_add(1);
+        self.unknown = true;
+    }
+
+    /// Whether somebody waits for whom it is not known when something is due.
+    pub(super) fn wants_a_look(&self) -> bool {
+        self.unknown
+    }
+
+    /// Where those who wait look, each place once. Whoever asks will know when something is due there.
     pub(super) fn places(&mut self, memory: &Memory) -> Vec<i64> {
         let mut places = Vec::new();
+        self.unknown = false;
         for (interest, line) in self.lines.iter_mut().filter(|(_, line)| !line.waiting.is_empty()) {
             line.learn(interest, memory);
+            line.known_at = self.forgotten;
             places.extend_from_slice(&line.places);
         }
         places.sort_unstable();
@@ -247,7 +276,11 @@ impl Parked {
                 }
             }
         }
-        self.lines.retain(|_, line| line.looking || !line.waiting.is_empty());
+        // One that comes back soon need not be looked for anew.
+        self.lines.retain(|_, line| {
+            line.empty_walks = if line.waiting.is_empty() { line.empty_walks + 1 } else { 0 };
+            line.looking || line.empty_walks < EMPTY_WALKS
+        });
         over
     }
 

@@ -84,7 +84,8 @@ impl Question for RunsOf {
     type Answer = Vec<Run>;
 
     async fn ask(&self, line: &Line, _: &RefCell<Memory>, _: &Seals) -> Result<Vec<Run>, Fault> {
-        let rows = line.all(sql!("run_list"), args![self.open_only, i64::from(self.limit)]).await?;
+        let text = if self.open_only { sql!("run_list_open") } else { sql!("run_list") };
+        let rows = line.all(text, args![i64::from(self.limit)]).await?;
         rows.iter().map(read).collect()
     }
 }

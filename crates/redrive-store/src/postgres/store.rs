@@ -134,7 +134,13 @@ impl Leases for Postgres {
         max: usize,
     ) -> Answer<'_, Vec<Seized>> {
         let max = max.min(MAX_BATCH);
-        Box::pin(self.write(lease::SeizeExpired { now, reaper, lease_for, max }))
+        Box::pin(async move {
+            // Mostly there is nothing, and nobody need write that down.
+            if !self.read(lease::ReaperWanted { now: self.time(now) }).await? {
+                return Ok(Vec::new());
+            }
+            self.write(lease::SeizeExpired { now, reaper, lease_for, max }).await
+        })
     }
 }
 

@@ -14,6 +14,7 @@ use super::fault::Fault;
 use super::job::exactly;
 use super::line::{Line, args, column};
 use super::memory::{Memory, Need};
+use super::open_work::OpenTasks;
 use super::texts::{sql, storable};
 use super::tx::Tx;
 use super::verb::{Question, Verb};
@@ -27,8 +28,8 @@ use crate::row::count;
 use crate::seal::{Cell, Seals};
 use crate::task::step::{self, Found, Head, Moves, Stored, StoredTold};
 use crate::task::{
-    Acknowledged, Begun, NewTask, Subtask, SubtaskState, Task, TaskEnd, TaskId, TaskState, TaskStep,
-    TaskStepped, Tasks, ToldTask,
+    Acknowledged, Begun, NewTask, OpenTask, Subtask, SubtaskState, Task, TaskEnd, TaskId, TaskState,
+    TaskStep, TaskStepped, Tasks, ToldTask,
 };
 use crate::time::Timestamp;
 use crate::told::{self, Subject};
@@ -46,8 +47,14 @@ impl Tasks for Postgres {
         Box::pin(self.read(TasksOf { open_only, place, limit }))
     }
 
-    fn open_tasks(&self, limit: u32) -> Answer<'_, Vec<TaskId>> {
-        Box::pin(self.read(OpenTasks { limit }))
+    fn open_tasks(
+        &self,
+        now: Timestamp,
+        holder: i64,
+        after: Option<TaskId>,
+        limit: u32,
+    ) -> Answer<'_, Vec<OpenTask>> {
+        Box::pin(self.read(OpenTasks { now: self.time(now), holder, after, limit }))
     }
 
     fn task(&self, id: TaskId) -> Answer<'_, Option<Task>> {
@@ -298,20 +305,6 @@ impl Question for BegunOf {
             Ok(Begun { number, job, standing: found.standing() })
         };
         line.all(sql!("subtask_begun"), args![self.id.0]).await?.iter().map(read).collect()
-    }
-}
-
-/// The tasks that go on.
-struct OpenTasks {
-    limit: u32,
-}
-
-impl Question for OpenTasks {
-    type Answer = Vec<TaskId>;
-
-    async fn ask(&self, line: &Line, _: &RefCell<Memory>, _: &Seals) -> Result<Vec<TaskId>, Fault> {
-        let rows = line.all(sql!("task_open"), args![i64::from(self.limit)]).await?;
-        rows.iter().map(|row| Ok(TaskId(column(row, 0)?))).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::job::few_enough;
 use crate::letter_group::{Group, GroupQuery, GroupState, Groups};
 use crate::metric::{MetricCount, Metrics, MetricsQuery};
 use crate::queue::{Queue, Queues};
-use crate::redrive::{Judged, NewRun, Redrives, Run, RunId, RunStep, Stepped};
+use crate::redrive::{Judged, NewRun, OpenRun, Redrives, Run, RunId, RunStep, Stepped};
 use crate::time::Timestamp;
 
 impl Groups for Sqlite {
@@ -39,6 +39,16 @@ impl Redrives for Sqlite {
 
     fn runs(&self, open_only: bool, limit: u32) -> Answer<'_, Vec<Run>> {
         Box::pin(self.readers.read(move |batch| redrive::runs(batch, open_only, limit)))
+    }
+
+    fn open_runs(
+        &self,
+        now: Timestamp,
+        holder: i64,
+        after: Option<RunId>,
+        limit: u32,
+    ) -> Answer<'_, Vec<OpenRun>> {
+        Box::pin(self.readers.read(move |batch| redrive::open_runs(batch, now, holder, after, limit)))
     }
 
     fn run(&self, id: RunId) -> Answer<'_, Option<Run>> {

@@ -14,7 +14,7 @@ use crate::event::EventStatus;
 use crate::id::JobId;
 use crate::letter_group::GroupCounts;
 use crate::protocol::Standing;
-use crate::redrive::{FirstAttempt, Judged, NewRun, Run, RunId, RunState, RunStep, Stepped};
+use crate::redrive::{FirstAttempt, Judged, NewRun, OpenRun, Run, RunId, RunState, RunStep, Stepped};
 use crate::row::{self, EventRow};
 use crate::time::Timestamp;
 use crate::told;
@@ -170,7 +170,20 @@ pub(super) fn start(batch: &mut Batch<'_, '_>, now: Timestamp, run: &NewRun) -> 
 }
 
 pub(super) fn runs(batch: &Batch<'_, '_>, open_only: bool, limit: u32) -> Result<Vec<Run>, StoreError> {
-    batch.all(sql!("run_list"), params![open_only, limit], read)
+    batch.all(if open_only { sql!("run_list_open") } else { sql!("run_list") }, [limit], read)
+}
+
+pub(super) fn open_runs(
+    batch: &Batch<'_, '_>,
+    now: Timestamp,
+    holder: i64,
+    after: Option<RunId>,
+    limit: u32,
+) -> Result<Vec<OpenRun>, StoreError> {
+    let after = after.map_or(0, |after| after.0);
+    batch.all(sql!("run_open"), params![now.millis(), holder, after, limit], |row| {
+        Ok(OpenRun { id: RunId(row.get(0)?), version: row.get(1)?, held: row.get(2)? })
+    })
 }
 
 pub(super) fn run(batch: &Batch<'_, '_>, id: RunId) -> Result<Option<Run>, StoreError> {

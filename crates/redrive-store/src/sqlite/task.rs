@@ -18,8 +18,8 @@ use crate::row::count;
 use crate::seal::Cell;
 use crate::task::step::{self, Found, Head, Moves, Stored, StoredTold};
 use crate::task::{
-    Acknowledged, Begun, NewTask, Subtask, SubtaskState, Task, TaskEnd, TaskId, TaskState, TaskStep,
-    TaskStepped, Tasks, ToldTask,
+    Acknowledged, Begun, NewTask, OpenTask, Subtask, SubtaskState, Task, TaskEnd, TaskId, TaskState,
+    TaskStep, TaskStepped, Tasks, ToldTask,
 };
 use crate::time::Timestamp;
 use crate::told::{self, Subject};
@@ -37,11 +37,20 @@ impl Tasks for Sqlite {
         Box::pin(self.readers.read(move |batch| tasks(batch, open_only, place, limit)))
     }
 
-    fn open_tasks(&self, limit: u32) -> Answer<'_, Vec<TaskId>> {
-        Box::pin(
-            self.readers
-                .read(move |batch| batch.all(sql!("task_open"), [limit], |row| Ok(TaskId(row.get(0)?)))),
-        )
+    fn open_tasks(
+        &self,
+        now: Timestamp,
+        holder: i64,
+        after: Option<TaskId>,
+        limit: u32,
+    ) -> Answer<'_, Vec<OpenTask>> {
+        let after = after.map_or(0, |after| after.0);
+        Box::pin(self.readers.read(move |batch| {
+            batch.all(sql!("task_open"), params![now.millis(), holder, after, limit], |row| {
+                let (id, version) = (TaskId(row.get(0)?), row.get(1)?);
+                Ok(OpenTask { id, version, held: row.get(2)?, waits: row.get(3)? })
+            })
+        }))
     }
 
     fn task(&self, id: TaskId) -> Answer<'_, Option<Task>> {

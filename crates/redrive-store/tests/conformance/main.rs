@@ -23,6 +23,7 @@ mod key_counts;
 mod lease;
 mod letters;
 mod metrics;
+mod open_work;
 mod outbox;
 mod page;
 mod prune;
@@ -112,6 +113,9 @@ macro_rules! suite {
                 what_begins_is_enqueued_as_anything, a_step_counts_for_who_knows_the_version, a_race_has_one_winner,
                 one_holds_a_task, begun_tells_each_standing, a_job_without_a_story_is_gone, marks_move_subtasks,
                 a_step_tells_its_events, an_end_is_told, a_task_is_reopened, what_is_seen_is_known, old_tasks_go,
+            ]);
+            suite!(@ $back_end open_work [
+                tasks_are_found_page_by_page, who_has_a_task_is_seen, who_only_waits_is_seen, runs_are_found_page_by_page,
             ]);
             suite!(@ $back_end told_tasks [those_that_people_were_told_of_are_found]);
             suite!(@ $back_end idempotency [

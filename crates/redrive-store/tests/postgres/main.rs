@@ -17,3 +17,4 @@ mod keys;
 mod migrated;
 mod recovery;
 mod tasks;
+mod woken;

@@ -228,6 +228,8 @@ impl EngineBuilder {
             schedules: super::schedule::ScheduleWatch::default(),
             #[cfg(feature = "tasks")]
             tasks_moved: tokio::sync::watch::Sender::default(),
+            #[cfg(feature = "tasks")]
+            tasks_heard: super::worker::TasksHeard::default(),
         })))
     }
 }

@@ -182,7 +182,7 @@ impl Engine {
             maintained.alerts_told = self.look_at_alerts().await?;
         }
         if chores.recovers {
-            recover::recover(self, worker, &mut maintained).await?;
+            recover::recover(self, &mut maintained).await?;
         }
         self.tend_targets(chores.prunes).await?;
         if chores.prunes {

@@ -4,6 +4,7 @@ mod canary;
 mod drive;
 mod plan;
 mod preview;
+mod turns;
 
 use redrive_policy::{Cause, Class};
 use redrive_store::filter::{Filter, LetterField};

@@ -226,7 +226,8 @@ impl Remote {
     /// Ends attempts, in one transaction. The answers are in the order of the ends.
     pub async fn settle(&self, ends: Vec<RemoteEnd>) -> Result<Vec<RemoteSettled>, EngineError> {
         let mut settlements = Vec::with_capacity(ends.len());
-        let of_task = ends.iter().any(|end| end.held.of_task);
+        let of_tasks: Vec<JobId> =
+            ends.iter().filter(|end| end.held.of_task).map(|end| end.held.token.job).collect();
         let mut of_others = self.of_others(&ends).await?;
         let now = self.engine.store_now().await?;
         let mut ends = ends.into_iter().peekable();
@@ -249,9 +250,7 @@ impl Remote {
         if !heard.is_empty() {
             self.engine.observe_of_others(heard).await;
         }
-        if of_task {
-            self.engine.task_moved(Some("task-"));
-        }
+        of_tasks.into_iter().for_each(|job| self.engine.subtask_moved(job));
         Ok(decided
             .into_iter()
             .zip(settled)

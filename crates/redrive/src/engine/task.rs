@@ -157,7 +157,7 @@ impl Engine {
         let plan = serde_json::to_value(&stored).map_err(EngineError::Payload)?;
         let task = NewTask { name, place, plan, subtasks, progress: Progress::default().to_json() };
         let id = self.store().start_task(self.now(), task).await?;
-        self.0.tasks_moved.send_modify(|moved| moved.started += 1);
+        self.task_wanted(id);
         Ok(id)
     }
 
@@ -191,7 +191,7 @@ impl Engine {
                 events: Vec::new(),
             };
             if self.store().advance_task(self.now(), step).await?.is_some() {
-                self.0.tasks_moved.send_modify(|moved| moved.started += 1);
+                self.task_wanted(id);
                 return Ok(true);
             }
         }
@@ -220,7 +220,7 @@ impl Engine {
         }
         let reopened =
             self.store().reopen_task(self.now(), id, task.version, progress.to_json(), mark).await?;
-        self.0.tasks_moved.send_modify(|moved| moved.started += 1);
+        self.task_wanted(id);
         Ok(reopened.is_some())
     }
 

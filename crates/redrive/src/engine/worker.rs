@@ -4,6 +4,8 @@
 //! than it has free slots, has one request for work outstanding at a time, and one heartbeat for all its leases.
 
 mod beside;
+#[cfg(feature = "tasks")]
+mod in_hand;
 mod incarnation;
 mod run;
 mod slots;
@@ -24,7 +26,7 @@ use super::handler::{Reply, Typed};
 use super::{AttemptReport, Context, Engine, EngineError, Executor, Shutdown};
 use crate::into_failure::IntoFailure;
 #[cfg(feature = "tasks")]
-pub(super) use beside::TasksMoved;
+pub(super) use beside::{TasksHeard, TasksMoved};
 pub(super) use incarnation::Incarnation;
 pub(super) use run::Word;
 
@@ -67,6 +69,8 @@ pub(super) struct Plan {
     pub(super) reserved_only: bool,
     /// What it begins stays its own between attempts.
     pub(super) keeps_its_own: bool,
+    /// It keeps the store in order, and moves on redrives and tasks: one of a process does, and others only do their work.
+    pub(super) tends: bool,
     /// It delivers messages to people, too, where there are any to be told.
     pub(super) takes_alerts: bool,
     /// The target that all of it goes to, beside those that jobs have of their own.
@@ -158,6 +162,7 @@ impl Engine {
             wait: WAIT,
             reserved_only: false,
             keeps_its_own: false,
+            tends: true,
             takes_alerts: true,
             goes_to: None,
             observer: None,
@@ -280,10 +285,11 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         self
     }
 
-    /// All of it goes to this target, which may be protected: messages to people go elsewhere, and by others.
+    /// All of it goes to this target, which may be protected: messages to people go elsewhere, and by others. It does nothing beside
+    /// that work: there may be hundreds of its kind in a process.
     #[cfg(feature = "push")]
     pub(super) fn goes_to(mut self, target: Option<String>) -> WorkerBuilder<S> {
-        self.plan.takes_alerts = false;
+        (self.plan.takes_alerts, self.plan.tends) = (false, false);
         self.plan.goes_to = target;
         self
     }

@@ -1,1 +1,10 @@
-SELECT id FROM redrive.task WHERE state = 0 ORDER BY id DESC LIMIT $1
+-- A page of the tasks that go on: whether somebody else has each, and whether it only waits for jobs that it has begun. Its cost is
+-- that of the page, however many are open.
+SELECT t.id, t.version,
+       t.held_by IS NOT NULL AND t.held_by <> $2 AND t.held_until > coalesce($1, redrive.now_ms()) AND t.held_until <= coalesce($1, redrive.now_ms()) + 3600000,
+       EXISTS (SELECT 1 FROM redrive.subtask s WHERE s.task_id = t.id AND s.state = 1)
+       AND NOT EXISTS (
+           SELECT 1 FROM redrive.subtask s LEFT JOIN redrive.job j ON j.id = s.job_id LEFT JOIN redrive.dead_letter d ON d.job_id = s.job_id
+           WHERE s.task_id = t.id AND s.state = 1 AND (j.id IS NULL OR d.job_id IS NOT NULL)
+       )
+FROM redrive.task t WHERE t.state = 0 AND t.id > $3 ORDER BY t.id LIMIT $4

@@ -174,7 +174,8 @@ impl Engine {
         let paused = self.store().queues().await?.iter().filter(|queue| queue.paused_at.is_some()).count();
         text.family("redrive_queues_paused", Kind::Gauge, "Queues whose work is not handed out.");
         text.sample("redrive_queues_paused", &[], paused as u64);
-        let runs = self.store().runs(true, u32::try_from(QUEUES).unwrap_or(u32::MAX)).await?.len();
+        let most = u32::try_from(QUEUES).unwrap_or(u32::MAX);
+        let runs = self.store().open_runs(self.now(), 0, None, most).await?.len();
         text.family("redrive_redrives_running", Kind::Gauge, "Redrives that are under way.");
         text.sample("redrive_redrives_running", &[], runs as u64);
         Ok(())

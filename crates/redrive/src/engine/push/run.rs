@@ -45,7 +45,8 @@ struct Live {
 
 impl Engine {
     /// Pushes to the endpoints on the board and to these of the configuration, which may change, until the shutdown: then what is
-    /// under way is finished.
+    /// under way is finished. Nothing else is done: a worker of this process, which may be one that is
+    /// [only present](super::super::WorkerBuilder::only_present), keeps the store in order.
     pub async fn run_pushes(
         &self,
         mut local: watch::Receiver<Vec<PushEndpoint>>,

@@ -16,13 +16,9 @@ const AT_A_TIME: u64 = 1_000;
 /// How many letters a turn looks at for some that match.
 const LOOK_AT: u32 = 20_000;
 /// How often first attempts are looked at.
-const JUDGE_EVERY: Duration = Duration::from_millis(100);
+pub(super) const JUDGE_EVERY: Duration = Duration::from_millis(100);
 /// How often a run that somebody else moves on is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// How often a worker looks for runs.
-const LOOK_FOR_RUNS: Duration = Duration::from_secs(1);
-/// How many runs a worker moves on by turns.
-const RUNS: u32 = 16;
 
 /// What a turn came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +29,15 @@ pub struct Turn {
     pub tally: Option<Tally>,
     /// When to take the next turn; absent: the run is over.
     pub again_in: Option<Duration>,
+}
+
+/// Why a run has nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Its rate allows no more before that.
+    For(Duration),
+    /// First attempts are not over yet.
+    ForAttempts,
 }
 
 impl Engine {
@@ -93,22 +98,46 @@ impl Engine {
     /// One turn of a redrive, in the name of this holder: puts back what may be put back now, or judges a step. Nothing
     /// is done when somebody else moves it on.
     pub async fn drive(&self, id: RunId, holder: i64) -> Result<Turn, EngineError> {
+        let (run, again_in) = match self.take_turn(id, holder).await? {
+            Some(taken) => taken,
+            None => {
+                let run = self.redrive_run(id).await?.ok_or(EngineError::UnknownRun(id))?;
+                let again_in = (run.state == RunState::Running).then_some(LOOK_AGAIN);
+                (run, again_in)
+            }
+        };
+        let tally = self.tally(&run).await?;
+        Ok(Turn { run, tally, again_in })
+    }
+
+    /// The same for who needs no tally; nothing when it is over or somebody else moves it on.
+    pub(super) async fn take_turn(
+        &self,
+        id: RunId,
+        holder: i64,
+    ) -> Result<Option<(RedriveRun, Option<Duration>)>, EngineError> {
         let Some(run) = self.store().hold_run(self.now(), id, holder, HOLD_FOR).await? else {
-            let run = self.redrive_run(id).await?.ok_or(EngineError::UnknownRun(id))?;
-            let again_in = (run.state == RunState::Running).then_some(LOOK_AGAIN);
-            return self.turn(run, again_in).await;
+            return Ok(None);
         };
         let run = RedriveRun::read(run)?;
         let again_in =
             if run.progress.judging { self.judge(&run).await? } else { self.move_some(&run).await? };
         let run = self.redrive_run(id).await?.ok_or(EngineError::UnknownRun(id))?;
         let over = run.state != RunState::Running;
-        self.turn(run, (!over).then_some(again_in)).await
+        Ok(Some((run, (!over).then_some(again_in))))
     }
 
-    async fn turn(&self, run: RedriveRun, again_in: Option<Duration>) -> Result<Turn, EngineError> {
-        let tally = self.tally(&run).await?;
-        Ok(Turn { run, tally, again_in })
+    /// When there may be something to do, if there is nothing now: the rate allows no more yet, or first attempts are waited for.
+    pub(super) async fn waits(&self, run: &RedriveRun) -> Result<Option<Wait>, EngineError> {
+        if run.progress.judging {
+            let canary = run.plan.canary.unwrap_or_default();
+            let verdict = self.verdict(run, canary, Some(run.progress.step)).await?;
+            return Ok((verdict == Verdict::Wait).then_some(Wait::ForAttempts));
+        }
+        let mut progress = run.progress.clone();
+        let Some(rate) = run.plan.rate.filter(|_| run.left_in_step() > 0) else { return Ok(None) };
+        let allowed = progress.allow(Some(rate), self.now());
+        Ok((allowed == 0).then(|| Wait::For(progress.allowed_in(rate))))
     }
 
     /// How the first attempts of a canary went so far; nothing for any other redrive.
@@ -266,25 +295,5 @@ impl Engine {
         let step = RunStep { run, version, ids, judged_in, progress: progress.to_json(), state, why };
         self.store().advance_run(self.now(), step).await?;
         Ok(())
-    }
-
-    /// Moves redrives on, one turn each after the other, for ever.
-    pub(in crate::engine) async fn drive_redrives(&self, holder: i64) -> std::convert::Infallible {
-        loop {
-            let mut pause = LOOK_FOR_RUNS;
-            match self.store().runs(true, RUNS).await {
-                Ok(runs) => {
-                    for run in runs {
-                        match self.drive(run.id, holder).await {
-                            Ok(turn) => pause = pause.min(turn.again_in.unwrap_or(pause)),
-                            Err(error) => tracing::warn!(run = %run.id, %error, "a redrive is not moved on"),
-                        }
-                    }
-                }
-                // The worker itself tells when its store does not answer.
-                Err(error) => tracing::debug!(%error, "redrives cannot be looked for"),
-            }
-            tokio::time::sleep(pause).await;
-        }
     }
 }

@@ -55,6 +55,8 @@ pub struct Driver {
     /// How often a task was started, cancelled or resumed in this process when this one was read.
     told: u64,
     known: Option<Known>,
+    /// The last turn found nothing to do.
+    quiet: bool,
     /// Jobs that were asked to end.
     pub(super) asked: HashSet<JobId>,
 }
@@ -99,12 +101,33 @@ impl Draft {
 
 impl Driver {
     pub(super) fn new(engine: Engine, id: TaskId, holder: i64, held_for: Option<WorkerId>) -> Driver {
-        Driver { engine, id, holder, held_for, held_until: None, told: 0, known: None, asked: HashSet::new() }
+        Driver {
+            engine,
+            id,
+            holder,
+            held_for,
+            held_until: None,
+            told: 0,
+            known: None,
+            quiet: false,
+            asked: HashSet::new(),
+        }
     }
 
     /// The task that it moves on.
     pub fn id(&self) -> TaskId {
         self.id
+    }
+
+    /// Whether the last turn found nothing to do.
+    pub(in crate::engine) fn found_nothing_to_do(&self) -> bool {
+        self.quiet
+    }
+
+    /// The version of the task, if there is nothing to do until one of its jobs is over or somebody changes it.
+    pub(in crate::engine) fn waits_for_jobs(&self) -> Option<i64> {
+        let known = self.known.as_ref().filter(|known| self.quiet && !known.running.is_empty())?;
+        known.progress.undoing.is_none().then_some(known.version)
     }
 
     /// Lets go of the task, so that others can move it on at once.
@@ -128,6 +151,7 @@ impl Driver {
     }
 
     async fn take_turn(&mut self) -> Result<TaskTurn, EngineError> {
+        self.quiet = false;
         if let Some(turn) = self.hold().await? {
             return Ok(turn);
         }
@@ -136,6 +160,7 @@ impl Driver {
         let mut draft = Draft::default();
         let failed = known.look(self.id, &begun, &mut draft);
         self.decide(&mut known, failed, &mut draft).await?;
+        let quiet = draft.is_empty() && draft.news.is_empty() && !draft.hurry;
         if !self.write(&mut known, &mut draft).await? {
             // Somebody else has moved it on: what we thought out is forgotten.
             return Ok(self.again_at_once());
@@ -143,6 +168,7 @@ impl Driver {
         let state = draft.end.as_ref().map_or(TaskState::Running, |end| end.state);
         let wait = if draft.hurry { Duration::ZERO } else { LOOK_EVERY };
         self.known = Some(known);
+        self.quiet = quiet;
         Ok(TaskTurn {
             state,
             news: draft.news,

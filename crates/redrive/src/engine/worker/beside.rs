@@ -1,31 +1,33 @@
 //! What a worker does beside its work: it moves on redrives and tasks that nobody else moves on.
 
 #[cfg(feature = "tasks")]
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+#[cfg(feature = "tasks")]
+use std::sync::{Mutex, PoisonError};
 #[cfg(feature = "tasks")]
 use std::time::Duration;
 
 #[cfg(feature = "tasks")]
-use redrive_store::TaskId;
+use redrive_store::{JobId, TaskId};
 #[cfg(feature = "tasks")]
 use tokio::time::Instant;
 
+#[cfg(feature = "tasks")]
+use super::in_hand::Mine;
 use crate::engine::Engine;
-#[cfg(feature = "tasks")]
-use crate::engine::task::Driver;
 
-/// How often a worker looks for tasks.
-#[cfg(feature = "tasks")]
-const LOOK_FOR_TASKS: Duration = Duration::from_secs(2);
 /// How soon a task gets its next turn when nobody tells that something has changed.
 #[cfg(feature = "tasks")]
 const SOON: Duration = Duration::from_millis(1);
 /// How often snapshots whose time is over are looked for.
 #[cfg(feature = "tasks")]
 const TIDY_SNAPSHOTS: Duration = Duration::from_hours(1);
-/// How many tasks a worker moves on by turns.
+/// How many tasks are looked at at a time for one that goes on.
 #[cfg(feature = "tasks")]
-const TASKS: u32 = 16;
+const AT_A_TIME: u32 = 256;
+/// How many tasks and jobs of which something was heard are remembered: the others are found by looking.
+#[cfg(feature = "tasks")]
+const MOST_HEARD: usize = 1_000;
 
 impl Engine {
     /// Moves on what waits for somebody while a worker works, in the name of this holder if there is one.
@@ -45,20 +47,22 @@ impl Engine {
     /// Whether a task is between two of its steps: what it begins next is not there yet.
     #[cfg(feature = "tasks")]
     pub(super) async fn tasks_go_on(&self) -> Result<bool, redrive_store::StoreError> {
-        use redrive_store::JobStanding;
-        for id in self.store().open_tasks(TASKS).await? {
-            let begun = self.store().begun(id).await?;
-            let is_over =
-                |standing| !matches!(standing, JobStanding::Ready { .. } | JobStanding::Leased { .. });
-            if begun.is_empty() || begun.iter().any(|one| is_over(one.standing)) {
+        let mut after = None;
+        loop {
+            // Nobody's holder: whether somebody else has it does not matter here.
+            let page = self.store().open_tasks(self.now(), 0, after, AT_A_TIME).await?;
+            for open in page.iter().filter(|open| !open.waits) {
                 // One whose plan nobody can read does not go on.
-                let task = self.store().task(id).await?;
+                let task = self.store().task(open.id).await?;
                 if task.is_some_and(|task| self.plan_of(&task).is_ok()) {
                     return Ok(true);
                 }
             }
+            match page.last() {
+                Some(last) if page.len() == AT_A_TIME as usize => after = Some(last.id),
+                _ => return Ok(false),
+            }
         }
-        Ok(false)
     }
 
     #[cfg(not(feature = "tasks"))]
@@ -88,10 +92,35 @@ impl Engine {
     /// Something has happened that may let a task go on, and whoever moves it on here need not wait for its next look.
     #[cfg(feature = "tasks")]
     pub(in crate::engine) fn task_moved(&self, caller_id: Option<&str>) {
-        if caller_id.is_some_and(|caller| caller.starts_with("task-")) {
-            self.0.tasks_moved.send_modify(|moved| moved.settled += 1);
+        let Some(caller) = caller_id.filter(|caller| caller.starts_with("task-")) else { return };
+        if let Ok(task) = caller.parse() {
+            self.heard().task(task, false);
         }
+        self.0.tasks_moved.send_modify(|moved| moved.settled += 1);
     }
+
+    /// The same where only the job is known.
+    #[cfg(feature = "tasks")]
+    pub(in crate::engine) fn subtask_moved(&self, job: JobId) {
+        self.heard().job(job);
+        self.0.tasks_moved.send_modify(|moved| moved.settled += 1);
+    }
+
+    /// Somebody wants something of a task: that it begin, end, or go on again.
+    #[cfg(feature = "tasks")]
+    pub(in crate::engine) fn task_wanted(&self, task: TaskId) {
+        self.heard().task(task, true);
+        self.0.tasks_moved.send_modify(|moved| moved.started += 1);
+    }
+
+    #[cfg(feature = "tasks")]
+    fn heard(&self) -> std::sync::MutexGuard<'_, Heard> {
+        self.0.tasks_heard.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(not(feature = "tasks"))]
+    #[allow(clippy::unused_self)]
+    pub(in crate::engine) fn subtask_moved(&self, _job: redrive_store::JobId) {}
 
     #[cfg(not(feature = "tasks"))]
     #[allow(clippy::unused_self)]
@@ -101,15 +130,16 @@ impl Engine {
     async fn drive_tasks(&self, holder: i64, mine: &mut Mine) -> std::convert::Infallible {
         let mut tidied = None;
         let mut moved = self.0.tasks_moved.subscribe();
-        let (mut started, mut woken) = (None, false);
+        let mut woken = false;
         loop {
-            let seen = *moved.borrow_and_update();
+            moved.mark_unchanged();
             self.tidy_snapshots_in_turn(&mut tidied).await;
-            if mine.look_at.is_none_or(|at| at <= Instant::now()) || started != Some(seen.started) {
-                started = Some(seen.started);
+            let heard = std::mem::take(&mut *self.heard());
+            mine.hear(self, heard).await;
+            if mine.look_at.is_none_or(|at| at <= Instant::now()) {
                 mine.look(self, holder).await;
             }
-            mine.take_turns(std::mem::take(&mut woken)).await;
+            mine.take_turns(self, holder, std::mem::take(&mut woken)).await;
             let pause = mine.next().saturating_duration_since(Instant::now());
             tokio::select! {
                 () = tokio::time::sleep(pause.max(SOON)) => {}
@@ -130,6 +160,34 @@ pub(in crate::engine) struct TasksMoved {
     pub(in crate::engine) started: u64,
 }
 
+/// Of which tasks something was heard since somebody asked last.
+#[cfg(feature = "tasks")]
+#[derive(Debug, Default)]
+pub(in crate::engine) struct TasksHeard(Mutex<Heard>);
+
+/// What was heard: by task, with whether somebody wants something of it, and by job.
+#[cfg(feature = "tasks")]
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    pub(super) tasks: BTreeMap<TaskId, bool>,
+    pub(super) jobs: Vec<JobId>,
+}
+
+#[cfg(feature = "tasks")]
+impl Heard {
+    fn task(&mut self, task: TaskId, wanted: bool) {
+        if self.tasks.len() < MOST_HEARD {
+            *self.tasks.entry(task).or_default() |= wanted;
+        }
+    }
+
+    fn job(&mut self, job: JobId) {
+        if self.jobs.len() < MOST_HEARD {
+            self.jobs.push(job);
+        }
+    }
+}
+
 /// Without tasks there are none.
 #[cfg(not(feature = "tasks"))]
 #[derive(Default)]
@@ -139,93 +197,4 @@ struct Mine {}
 impl Mine {
     #[allow(clippy::unused_async)]
     async fn leave(self) {}
-}
-
-/// The tasks that a worker moves on by turns.
-#[cfg(feature = "tasks")]
-#[derive(Default)]
-struct Mine {
-    drivers: HashMap<TaskId, Moving>,
-    /// When tasks are looked for again.
-    look_at: Option<Instant>,
-}
-
-#[cfg(feature = "tasks")]
-struct Moving {
-    driver: Driver,
-    next: Instant,
-    elsewhere: bool,
-    /// A turn has begun and is not over.
-    in_turn: bool,
-}
-
-#[cfg(feature = "tasks")]
-impl Mine {
-    /// Finds out which tasks go on.
-    async fn look(&mut self, engine: &Engine, holder: i64) {
-        let now = Instant::now();
-        self.look_at = Some(now + LOOK_FOR_TASKS);
-        match engine.store().open_tasks(TASKS).await {
-            Ok(open) => {
-                self.drivers.retain(|id, _| open.contains(id));
-                for id in open {
-                    self.drivers.entry(id).or_insert_with(|| {
-                        let driver = engine.task_driver(id, holder, None);
-                        Moving { driver, next: now, elsewhere: false, in_turn: false }
-                    });
-                }
-            }
-            // The worker itself tells when its store does not answer.
-            Err(error) => tracing::debug!(%error, "tasks cannot be looked for"),
-        }
-    }
-
-    /// A turn for each task whose time has come; and when something was settled here, for each that is ours.
-    async fn take_turns(&mut self, woken: bool) {
-        let mut over = Vec::new();
-        for (id, moving) in &mut self.drivers {
-            if moving.next > Instant::now() && (!woken || moving.elsewhere) {
-                continue;
-            }
-            moving.in_turn = true;
-            let turned = moving.driver.turn().await;
-            moving.in_turn = false;
-            match turned {
-                Ok(turn) => {
-                    moving.elsewhere = turn.elsewhere;
-                    match turn.again_in {
-                        Some(again_in) => moving.next = Instant::now() + again_in,
-                        None => over.push(*id),
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(task = %id, %error, "a task is not moved on");
-                    over.push(*id);
-                }
-            }
-        }
-        // What is still open is found by the next look.
-        self.drivers.retain(|id, _| !over.contains(id));
-    }
-
-    /// Lets go of every task, so that others need not wait until our hold of it is over. One whose turn was cut short
-    /// stays held: files may still be being put back for it.
-    async fn leave(self) {
-        for (id, mut moving) in self.drivers {
-            if moving.in_turn {
-                continue;
-            }
-            if let Err(error) = moving.driver.leave().await {
-                // A store that does not answer now does not answer for the next one either.
-                tracing::debug!(task = %id, %error, "tasks stay held for a while");
-                return;
-            }
-        }
-    }
-
-    /// When there is something to do next.
-    fn next(&self) -> Instant {
-        let turns = self.drivers.values().map(|moving| moving.next);
-        turns.chain(self.look_at).min().unwrap_or_else(Instant::now)
-    }
 }

@@ -120,7 +120,8 @@ pub(super) async fn run(
         report: WorkerReport::default(),
         reached: false,
     };
-    let holder = (!worker.plan.keeps_its_own).then_some(worker.id().0);
+    let beside = worker.plan.tends && !worker.plan.keeps_its_own;
+    let holder = beside.then_some(worker.id().0);
     let ended = worker.engine.drive_beside(holder, run.work(receiver, shutdown)).await;
     let report = run.report;
     drop(run);
@@ -222,7 +223,7 @@ impl<'a> Run<'a> {
                     next_tidy.as_mut().reset(Instant::now() + tidy_every);
                     passing(tidied, "tidying")?;
                 }
-                () = &mut next_tidy, if tidying.is_none() && self.stage == Stage::Working => {
+                () = &mut next_tidy, if plan.tends && tidying.is_none() && self.stage == Stage::Working => {
                     tidying = Some(Box::pin(async move { engine.maintain(worker.id()).await.map(drop) }));
                 }
                 () = &mut draining, if self.stage == Stage::Working => {
