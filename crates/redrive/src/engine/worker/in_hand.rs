@@ -87,7 +87,9 @@ impl Mine {
         match pages.await {
             Ok((seen, place)) => {
                 self.place = place;
-                seen.iter().for_each(|open| self.take_note(open));
+                for open in &seen {
+                    self.take_note(open);
+                }
             }
             // The worker itself tells when its store does not answer.
             Err(error) => tracing::debug!(%error, "tasks cannot be looked for"),
