@@ -250,7 +250,9 @@ impl Remote {
         if !heard.is_empty() {
             self.engine.observe_of_others(heard).await;
         }
-        of_tasks.into_iter().for_each(|job| self.engine.subtask_moved(job));
+        for job in of_tasks {
+            self.engine.subtask_moved(job);
+        }
         Ok(decided
             .into_iter()
             .zip(settled)

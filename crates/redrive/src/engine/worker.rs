@@ -69,10 +69,9 @@ pub(super) struct Plan {
     pub(super) reserved_only: bool,
     /// What it begins stays its own between attempts.
     pub(super) keeps_its_own: bool,
-    /// It keeps the store in order, and moves on redrives and tasks: one of a process does, and others only do their work.
+    /// It keeps the store in order, moves on redrives and tasks, and delivers messages to people where there are any to be told. Others
+    /// only do their work.
     pub(super) tends: bool,
-    /// It delivers messages to people, too, where there are any to be told.
-    pub(super) takes_alerts: bool,
     /// The target that all of it goes to, beside those that jobs have of their own.
     pub(super) goes_to: Option<String>,
     pub(super) observer: Option<Observer>,
@@ -107,7 +106,7 @@ impl Plan {
     #[cfg(feature = "alerts")]
     fn takes_alerts(&mut self, engine: &Engine) -> Result<(), EngineError> {
         use super::{ALERT_KIND, ALERT_QUEUE, AlertExecutor};
-        if self.keeps_its_own || !self.takes_alerts {
+        if self.keeps_its_own || !self.tends {
             return Ok(());
         }
         let told = !engine.alert_settings().receivers.is_empty();
@@ -163,7 +162,6 @@ impl Engine {
             reserved_only: false,
             keeps_its_own: false,
             tends: true,
-            takes_alerts: true,
             goes_to: None,
             observer: None,
         };
@@ -289,7 +287,7 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     /// that work: there may be hundreds of its kind in a process.
     #[cfg(feature = "push")]
     pub(super) fn goes_to(mut self, target: Option<String>) -> WorkerBuilder<S> {
-        (self.plan.takes_alerts, self.plan.tends) = (false, false);
+        self.plan.tends = false;
         self.plan.goes_to = target;
         self
     }

@@ -32,7 +32,7 @@ fn who_finds_nothing_to_do_writes_nothing() {
         let canary = RedriveRequest { canary: Some(Canary::default()), ..RedriveRequest::new(Which::All) };
         let id = world.engine.start_redrive(canary).await.unwrap();
         let shutdown = Shutdown::new();
-        let story = async {
+        let telling = async {
             crate::support::until("its first letter is back", async || {
                 world.engine.redrive_run(id).await.unwrap().unwrap().moved == 1
             })
@@ -46,7 +46,7 @@ fn who_finds_nothing_to_do_writes_nothing() {
             shutdown.signal();
         };
         let worker = || world.engine.worker().only_present().run(&shutdown);
-        let (a, b, c, ()) = tokio::join!(worker(), worker(), worker(), story);
-        (a.unwrap(), b.unwrap(), c.unwrap());
+        let (a, b, c, ()) = tokio::join!(worker(), worker(), worker(), telling);
+        [a, b, c].map(Result::unwrap);
     });
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redrive::engine::{Canary, RedriveRequest, Shutdown, Which};
 use redrive::{Cause, Fail, Override, fail};
-use redrive_store::{RunId, RunState};
+use redrive_store::{LetterFilter, RunId, RunState};
 
 use crate::support::{Kind, World, on_both, until};
 
@@ -33,19 +33,21 @@ async fn state(world: &World, id: RunId) -> (RunState, u64) {
 async fn oldest(kind: Kind) {
     let world = World::new(kind).await;
     letters(&world, "slow", 12).await;
-    letters(&world, "waits", 1).await;
-    let redrive = |queue: &str| RedriveRequest::new(Which::Where(format!("queue={queue}")));
-    let slow = RedriveRequest { rate: Some(2.0), ..redrive("slow") };
+    letters(&world, "waits", MANY as u64).await;
+    let slow = RedriveRequest::new(Which::Where("queue=slow".to_owned()));
+    let slow = RedriveRequest { rate: Some(2.0), ..slow };
     let slow = world.engine.start_redrive(slow).await.unwrap();
-    for _ in 0..MANY {
-        let canary = RedriveRequest { canary: Some(Canary::default()), ..redrive("waits") };
+    let letters = world.store.letters(LetterFilter::default(), 1_000).await.unwrap();
+    for letter in letters.iter().filter(|letter| letter.queue == "waits") {
+        let canary = Some(Canary::default());
+        let canary = RedriveRequest { canary, ..RedriveRequest::new(Which::Ids(vec![letter.id])) };
         world.engine.start_redrive(canary).await.unwrap();
     }
     let shutdown = Shutdown::new();
     let story = async {
         until("it is over", async || state(&world, slow).await == (RunState::Done, 12)).await;
         let open = world.store.open_runs(world.engine.now(), 0, None, 1_000).await.unwrap();
-        assert!(!open.is_empty(), "the others still wait, for what nobody does");
+        assert_eq!(open.len(), MANY, "the others still wait, for what nobody does");
         shutdown.signal();
     };
     // It takes no job: first attempts are made by nobody.

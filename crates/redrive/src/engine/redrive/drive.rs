@@ -98,13 +98,12 @@ impl Engine {
     /// One turn of a redrive, in the name of this holder: puts back what may be put back now, or judges a step. Nothing
     /// is done when somebody else moves it on.
     pub async fn drive(&self, id: RunId, holder: i64) -> Result<Turn, EngineError> {
-        let (run, again_in) = match self.take_turn(id, holder).await? {
-            Some(taken) => taken,
-            None => {
-                let run = self.redrive_run(id).await?.ok_or(EngineError::UnknownRun(id))?;
-                let again_in = (run.state == RunState::Running).then_some(LOOK_AGAIN);
-                (run, again_in)
-            }
+        let (run, again_in) = if let Some(taken) = self.take_turn(id, holder).await? {
+            taken
+        } else {
+            let run = self.redrive_run(id).await?.ok_or(EngineError::UnknownRun(id))?;
+            let again_in = (run.state == RunState::Running).then_some(LOOK_AGAIN);
+            (run, again_in)
         };
         let tally = self.tally(&run).await?;
         Ok(Turn { run, tally, again_in })

@@ -21,6 +21,8 @@ const LOOK_FOR_TASKS: Duration = Duration::from_secs(2);
 const IN_HAND: usize = 16;
 /// How many tasks one look is at.
 const PAGE: u32 = 256;
+/// The longest time between two looks at one in hand that has nothing to do.
+const MOST_PATIENCE: Duration = Duration::from_secs(1);
 /// How many are remembered that only wait; the others are asked again.
 const MOST_WAITING: usize = 10_000;
 
@@ -85,7 +87,9 @@ impl Mine {
         match pages.await {
             Ok((seen, place)) => {
                 self.place = place;
-                seen.iter().for_each(|open| self.take_note(open));
+                for open in &seen {
+                    self.take_note(open);
+                }
             }
             // The worker itself tells when its store does not answer.
             Err(error) => tracing::debug!(%error, "tasks cannot be looked for"),
@@ -159,9 +163,11 @@ impl Mine {
                 Ok(turn) => match turn.again_in {
                     Some(again_in) => {
                         let now = Instant::now();
-                        moving.next = now + again_in;
                         let quiet = moving.driver.found_nothing_to_do();
                         moving.quiet_since = quiet.then(|| moving.quiet_since.unwrap_or(now));
+                        let quiet_for = moving.quiet_since.map(|since| now.duration_since(since));
+                        let patience = (quiet_for.unwrap_or_default() / 4).min(MOST_PATIENCE);
+                        moving.next = now + again_in.max(patience);
                     }
                     None => over.push(*id),
                 },
