@@ -316,14 +316,14 @@ impl Engine {
         let (now, settings) = (self.store_now().await?, self.alert_settings());
         let facts = self.alert_facts(now).await?;
         let notices = self.store().notices(SPACE.to_owned(), None, MOST_RECEIVERS).await?;
-        let states = notices.iter().filter_map(|notice| State::read(&notice.value).ok());
-        let states: Vec<State> = states.collect();
+        let known = notices.iter().filter_map(|notice| State::read(&notice.value).ok());
+        let known: Vec<State> = known.collect();
         let silences = self.silences().await?;
         let findings = rules::findings(&settings, &facts);
         let off = AlertRule::ALL.into_iter().filter(|rule| findings.iter().all(|one| one.rule != *rule));
         let status = |finding: &Finding| AlertStatus {
-            since: states.iter().filter_map(|state| state.since(finding.rule)).min(),
-            told_at: states.iter().filter_map(|state| state.told_at(finding.rule)).max(),
+            since: known.iter().filter_map(|state| state.since(finding.rule)).min(),
+            told_at: known.iter().filter_map(|state| state.told_at(finding.rule)).max(),
             silence: silences.iter().find(|silence| silence.covers_rule(finding.rule, now)).cloned(),
             finding: finding.clone(),
         };

@@ -43,7 +43,10 @@ fn tokens_that_ended_make_room() {
         let (short, _) = engine.create_token(expires, "test", None).await.unwrap();
         copy(&world, &short.id, (2..MOST).map(|number| format!("short{number}"))).await;
         let full = engine.create_token(token("more"), "test", None).await;
-        assert!(matches!(full, Err(EngineError::BadToken(TokenProblem::TooMany))), "all of them hold: {full:?}");
+        assert!(
+            matches!(full, Err(EngineError::BadToken(TokenProblem::TooMany))),
+            "all of them hold: {full:?}"
+        );
         world.clock.advance(2 * DAY);
         for _ in 0..3 {
             engine.create_token(token("more"), "test", None).await.unwrap();
