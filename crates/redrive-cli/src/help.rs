@@ -284,7 +284,7 @@ fn one_of(missing: &str, lang: Lang) -> String {
     let inner =
         missing.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).filter(|_| missing.contains('|'));
     let listed = inner.filter(|inner| inner.starts_with("--")).unwrap_or(missing);
-    if !listed.contains('|') {
+    if !listed.split('|').any(|one| one.starts_with("--")) || !listed.contains('|') {
         return missing.to_owned();
     }
     let names: Vec<&str> = listed.split('|').map(|one| one.split(' ').next().unwrap_or(one)).collect();

@@ -206,7 +206,8 @@ fn config_check_counts_what_it_checked() {
     );
     let check = |text: &str, flags: &str| {
         std::fs::write(folder.path().join("redrive.toml"), text).unwrap();
-        line(&format!("config check {flags}")).in_directory(folder.path()).run()
+        let secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
+        line(&format!("config check {flags}")).env("S", secret).in_directory(folder.path()).run()
     };
     let passed = check(&file, "--plain");
     let counted = "is fine (policies: 1, targets: 1, receivers of alerts: 1, push endpoints: 1)\n";

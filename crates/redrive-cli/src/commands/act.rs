@@ -9,6 +9,9 @@ use super::opened::Opened;
 use crate::Stage;
 use crate::trouble::Trouble;
 
+/// Somebody of whom nothing is known.
+const NOBODY: &str = "person";
+
 /// Writes an act down. Call it before the act, and after every question about it.
 pub(super) fn record(
     opened: &Opened,
@@ -39,15 +42,19 @@ pub(super) fn refused(
 
 /// As whom acts of this command are written down.
 pub(super) fn who(stage: &Stage<'_>) -> String {
-    format!("cli:{}", person(stage))
+    let name = typed_by(stage).or_else(owner);
+    format!("cli:{}", name.as_deref().unwrap_or(NOBODY))
 }
 
-/// Who types, as far as the environment says; else whoever this process belongs to.
+/// Who types, as far as the environment says.
 pub(super) fn person(stage: &Stage<'_>) -> String {
+    typed_by(stage).unwrap_or_else(|| NOBODY.to_owned())
+}
+
+fn typed_by(stage: &Stage<'_>) -> Option<String> {
     let named = |name: &str| stage.env.get(std::ffi::OsStr::new(name))?.to_str().map(str::to_owned);
     let name = named("USER").or_else(|| named("LOGNAME")).filter(|name| !name.is_empty());
-    let name = name.map(|name| name.chars().filter(|c| !c.is_control()).take(64).collect::<String>());
-    name.or_else(owner).unwrap_or_else(|| "person".to_owned())
+    name.map(|name| name.chars().filter(|c| !c.is_control()).take(64).collect())
 }
 
 /// The user that this process belongs to, by its name where this machine knows one.

@@ -6,7 +6,7 @@ use redrive::engine::{PushEndpoint, check_recovery_rule};
 use redrive_policy::{AutoRedrive, Config, Lang, PushConfig, UserRule};
 
 use super::config::routes;
-use super::serve::refuses::{Stumble, stumbles};
+use super::serve::refuses::{Stumble, Weight, stumbles};
 use crate::Stage;
 use crate::settings::{format_of, read_config_text};
 use crate::text::say;
@@ -36,7 +36,7 @@ pub(super) fn run(file: Option<&Path>, stage: &mut Stage<'_>) -> Result<ConfigCh
         receivers: Vec::new(),
         push: Vec::new(),
     };
-    match Config::parse(&text, format_of(&path, &text), &name) {
+    match Config::parse_placed(&text, format_of(&path, &text), &name) {
         Ok(config) => {
             view.warnings = ProblemView::all(&config.warnings, lang);
             view.policies = config.policies.keys().cloned().collect();
@@ -48,10 +48,12 @@ pub(super) fn run(file: Option<&Path>, stage: &mut Stage<'_>) -> Result<ConfigCh
             view.push = config.push.iter().map(|service| service.name.clone()).collect();
             view.problems = recovery_problems(&config, lang);
             view.problems.extend(push_problems(&config, lang));
-            for Stumble { path, trouble, for_sure } in stumbles(&config, stage) {
+            for Stumble { path, trouble, weight } in stumbles(&config, stage) {
                 let what = trouble.messages(lang).join("; ");
                 let allowed = trouble.hint(lang).unwrap_or_else(|| "-".to_owned());
-                let into = if for_sure { &mut view.problems } else { &mut view.warnings };
+                // The file may be meant for another machine.
+                let everywhere = weight == Weight::Everywhere;
+                let into = if everywhere { &mut view.problems } else { &mut view.warnings };
                 into.push(ProblemView { path, line: None, what, allowed });
             }
             view.ok = view.problems.is_empty();

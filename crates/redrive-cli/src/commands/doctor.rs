@@ -10,7 +10,7 @@ use std::time::Duration;
 use redrive_policy::Lang;
 
 use super::probe::{Said, ask};
-use super::serve::refuses::{Stumble, stumbles};
+use super::serve::refuses::{Stumble, Weight, stumbles};
 use super::{health, opened};
 use crate::args::DoctorArgs;
 use crate::text::{say, text};
@@ -111,8 +111,9 @@ fn configuration(found: &mut Findings, stage: &Stage<'_>) {
                     "redrive config check",
                 );
             }
-            for Stumble { trouble, for_sure, .. } in stumbles(&config, stage) {
-                let verdict = if for_sure { Verdict::Problem } else { Verdict::Warning };
+            for Stumble { trouble, weight, .. } in stumbles(&config, stage) {
+                let perhaps = weight == Weight::Perhaps;
+                let verdict = if perhaps { Verdict::Warning } else { Verdict::Problem };
                 found.trouble_as("config", verdict, &trouble);
             }
             if let Err(trouble) = stage.settings.policy(&config, None) {

@@ -1,6 +1,6 @@
 //! `targets list`, `targets show TARGET`, `targets limit TARGET`, `targets reset TARGET`: what is protected, and how it stands.
 
-use redrive::engine::{TargetLimits, TargetView};
+use redrive::engine::{Engine, TargetLimits, TargetView};
 use redrive_store::Timestamp;
 
 use super::opened::Opened;
@@ -47,11 +47,15 @@ fn show(target: &str, stage: &mut Stage<'_>) -> Result<TargetDetailView, Trouble
     let engine = opened.engine(&stage.settings.config()?, stage)?;
     let seen = opened.runtime.block_on(engine.target(target))?;
     let (target, store) = (target.to_owned(), opened.store.location());
-    // The rules hold for every host, so that any name has a protection: what was never called and never limited is a slip.
-    let seen = seen
-        .filter(|seen| seen.changed_at.is_some() || seen.limits.is_some() || engine.names_target(&target));
+    let seen = seen.filter(|seen| is_known(&engine, seen));
     let seen = seen.ok_or(Trouble::Desk(DeskTrouble::NoTarget { target, store }))?;
     Ok(TargetDetailView::new(&seen, stage.settings.lang, opened.now))
+}
+
+/// Whether anything is known of it but its name. The rules hold for every host, so that any name has a protection: what was never called,
+/// limited or configured is a slip.
+fn is_known(engine: &Engine, seen: &TargetView) -> bool {
+    seen.changed_at.is_some() || seen.limits.is_some() || engine.names_target(&seen.name)
 }
 
 /// Makes the store when there is none: a limit may be set before anything is there to be limited.
@@ -77,14 +81,14 @@ fn reset(target: String, why: Option<&str>, stage: &mut Stage<'_>) -> Result<Tar
         Trouble::Desk(DeskTrouble::NoTarget { target, store })
     };
     let seen = opened.runtime.block_on(engine.target(&target))?;
-    if seen.is_none_or(|seen| seen.changed_at.is_none()) {
+    if !seen.is_some_and(|seen| is_known(&engine, &seen)) {
         return Err(unknown(target));
     }
     act::record(&opened, &engine, "target.reset", target.as_str(), why, stage)?;
-    let known = opened.runtime.block_on(engine.reset_target(&target))?;
-    opened.wait(opened.store.close())?;
-    if !known {
+    if !opened.runtime.block_on(engine.reset_target(&target))? {
+        act::refused(&opened, &engine, "target.reset", target.as_str(), why, stage)?;
         return Err(unknown(target));
     }
+    opened.wait(opened.store.close())?;
     Ok(TargetChangedView::new(target, TargetChange::Reset))
 }

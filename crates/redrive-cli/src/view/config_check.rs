@@ -42,8 +42,9 @@ impl ProblemView {
     /// Where it is: the path, and the line in front of it.
     fn place(&self) -> String {
         match self.line {
-            Some(line) => format!("{line}: {}", self.path),
-            None => self.path.clone(),
+            // What cannot be parsed at all has no path but its line.
+            Some(line) if !self.path.ends_with(&format!(" {line}")) => format!("{line}: {}", self.path),
+            _ => self.path.clone(),
         }
     }
 

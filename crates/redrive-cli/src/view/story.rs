@@ -331,7 +331,8 @@ impl Teller<'_> {
 /// That somebody has mended the payload, who, and which one was kept.
 fn edited(event: &Event, lang: Lang) -> String {
     let by = event.data.get("edited_by").and_then(serde_json::Value::as_str);
-    let by = by.filter(|by| !by.is_empty()).map_or_else(|| say(lang, "redrive.by-person"), str::to_owned);
+    let by = by.filter(|by| !by.is_empty() && *by != "person");
+    let by = by.map_or_else(|| say(lang, "edited.by-person"), str::to_owned);
     let kept = event.data.get("version").and_then(serde_json::Value::as_u64).unwrap_or_default();
     text(lang, "story.edited", &[("by", &by), ("version", &kept)])
 }

@@ -210,7 +210,7 @@ pub fn reset(state: &mut TargetState) {
     // Whoever resets again and again leaves no more than what there is to count.
     put_off.retain(|stretch| stretch.count > 0);
     put_off.drain(..put_off.len().saturating_sub(MOST_PUT_OFF));
-    *state = TargetState { holders, usual_ms, parked_total, opened_total, put_off, ..TargetState::default() };
+    *state = TargetState { put_off, holders, usual_ms, parked_total, opened_total, ..TargetState::default() };
 }
 
 /// First attempts that went without asking, because the target was known to be well: they pay into the budget all the same.

@@ -317,7 +317,7 @@ impl Engine {
         groups.truncate(GROUPS as usize);
         let targets = self.troubled_targets().await?;
         let workers = working(&workers);
-        Ok(StatusReport { targets, workers, nobody_takes, ..StatusReport::new(status, groups, more, now) })
+        Ok(StatusReport { workers, nobody_takes, targets, ..StatusReport::new(status, groups, more, now) })
     }
 
     /// Every queue and how much is in it, by name.

@@ -169,7 +169,8 @@ fn who_works(status: &StoreStatus, workers: &[WorkerPresence], found: &mut Findi
         (0, 0, _) => found.warn("workers", "workers.left", values, fix),
         (0, ..) => found.problem("workers", "workers.nobody", values, fix),
     }
-    for lane in untaken.iter().filter(|_| working > 0) {
+    // Where nobody is there at all, that is what is to be mended.
+    for lane in untaken.iter().filter(|_| !workers.is_empty()) {
         let values: Values<'_> = &[("n", &lane.ready), ("queue", &lane.queue), ("kind", &lane.kind)];
         let fix = if is_ours(lane) {
             format!("redrive work --queue {}", lane.queue)

@@ -17,8 +17,18 @@ pub(in crate::commands) struct Stumble {
     /// Where in the file.
     pub(in crate::commands) path: String,
     pub(in crate::commands) trouble: Trouble,
-    /// Whether it is so for every server. What a server is given, and may read, is not always what we are given here.
-    pub(in crate::commands) for_sure: bool,
+    pub(in crate::commands) weight: Weight,
+}
+
+/// How sure it is that a server stumbles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::commands) enum Weight {
+    /// Every server does: it stands in the file.
+    Everywhere,
+    /// One on this machine does.
+    Here,
+    /// One may be given, or may read, what we are not given here; or it goes on without.
+    Perhaps,
 }
 
 /// Everything of the kind, in the order of the file's parts.
@@ -29,11 +39,12 @@ pub(in crate::commands) fn stumbles(config: &Config, stage: &Stage<'_>) -> Vec<S
     {
         let denied = matches!(&trouble, TlsTrouble::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied);
         let trouble = Trouble::Serve(ServeTrouble::Tls(trouble));
-        found.push(Stumble { path: "server.tls".to_owned(), trouble, for_sure: !denied });
+        let weight = if denied { Weight::Perhaps } else { Weight::Here };
+        found.push(Stumble { path: "server.tls".to_owned(), trouble, weight });
     }
     if let Err(problem) = check_alert_receivers(&config.alerts, &config.server.listen) {
         let trouble = Trouble::from(EngineError::from(problem));
-        found.push(Stumble { path: "alerts.receivers".to_owned(), trouble, for_sure: true });
+        found.push(Stumble { path: "alerts.receivers".to_owned(), trouble, weight: Weight::Everywhere });
     }
     for (at, receiver) in config.alerts.receivers.iter().enumerate() {
         let Some(template) = &receiver.template else { continue };
@@ -41,7 +52,7 @@ pub(in crate::commands) fn stumbles(config: &Config, stage: &Stage<'_>) -> Vec<S
         if let Err(source) = std::fs::read_to_string(&path) {
             let trouble = Trouble::Unreadable { path: template.into(), source };
             let path = format!("alerts.receivers[{at}].template");
-            found.push(Stumble { path, trouble, for_sure: false });
+            found.push(Stumble { path, trouble, weight: Weight::Perhaps });
         }
     }
     for (at, service) in config.push.iter().enumerate() {
@@ -49,7 +60,7 @@ pub(in crate::commands) fn stumbles(config: &Config, stage: &Stage<'_>) -> Vec<S
         if let Err(trouble @ Trouble::Serve(ServeTrouble::PushSecret { .. })) =
             push::endpoints(std::slice::from_ref(service), variable)
         {
-            found.push(Stumble { path: format!("push[{at}].secret_env"), trouble, for_sure: false });
+            found.push(Stumble { path: format!("push[{at}].secret_env"), trouble, weight: Weight::Perhaps });
         }
     }
     found
