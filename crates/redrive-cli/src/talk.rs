@@ -6,10 +6,11 @@ use std::io::Write;
 
 use redrive_policy::Lang;
 
-use crate::escape::escape;
+use crate::escape::{escape, width};
 use crate::render::style;
 use crate::render::wrap::wrap;
 use crate::settings::Settings;
+use crate::text::say;
 use crate::trouble::Trouble;
 use crate::view::Tone;
 use crate::view::event::cut;
@@ -167,10 +168,14 @@ impl<'a> Talk<'a> {
     /// One line, whatever the message holds: a line break in somebody's data must not begin a second one that
     /// looks like ours. On a terminal it goes on below its own words; a hint does not, since it is copied and typed.
     fn line(&mut self, kind: &str, tone: Tone, message: &str) {
-        // The label is the same in both languages, so that scripts can look for it.
-        let label = if self.colour { style::paint(kind, tone) } else { kind.to_owned() };
+        // For people in their language; where no terminal is, it is the same in both, so that scripts can look for it.
+        let label = match self.columns {
+            Some(_) => say(self.lang, &format!("talk.{kind}")),
+            None => kind.to_owned(),
+        };
         let message = escape(message);
-        let indent = kind.len() + 2;
+        let indent = width(&label) + 2;
+        let label = if self.colour { style::paint(&label, tone) } else { label };
         let lines = match self.columns {
             Some(columns) if kind != "hint" => wrap(&message, columns.saturating_sub(indent)),
             _ => vec![message.into_owned()],

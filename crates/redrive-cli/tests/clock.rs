@@ -132,11 +132,16 @@ fn a_worker_tells_of_the_first_letter() {
     assert!(alerts["rules"][0]["told_at"].is_string(), "{alerts}");
     let silenced = home.redrive("alerts silence dead_letters --for 2h --why known --lang ja", &[]);
     assert!(silenced.code == 0 && silenced.stdout.contains("の通知を"), "{silenced}");
-    assert!(home.redrive("alerts --plain", &[]).stdout.contains("known"));
+    let listed = home.redrive("alerts --plain", &[]);
+    assert!(listed.stdout.contains("known") && listed.stdout.contains("Receiver: file (sh)"), "{listed}");
+    assert_eq!(home.redrive("alerts check", &[]).code, 0, "what is silenced calls nobody");
     assert_eq!(home.redrive("alerts silence dead_letters --end", &[]).code, 0);
     assert_eq!(home.redrive("alerts silence dead_letters --end", &[]).code, 3);
     let test = home.redrive("alerts test file --plain", &[]);
-    assert!(test.code == 0 && test.stdout.contains("A test for file is on its way: job_3"), "{test}");
+    assert!(
+        test.code == 0 && test.stdout.contains("; redrive explain job_3 says whether it arrived."),
+        "{test}"
+    );
     assert_eq!(home.redrive("work --until-empty -q", &[]).code, 0);
     let told = std::fs::read_to_string(home.folder.path().join("told")).unwrap();
     assert!(told.ends_with("redrive: a test. Messages reach file.\n"), "{told}");

@@ -72,7 +72,7 @@ impl Machine {
         assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
         // Paths inside of what was installed mean this folder, too.
         let target = words.last().unwrap();
-        if target.ends_with(".toml") {
+        if target.ends_with("redrive.toml") {
             let text = std::fs::read_to_string(target).unwrap();
             std::fs::write(target, self.placed(&text)).unwrap();
         }
@@ -144,7 +144,9 @@ fn the_service_runs_as_it_was_installed() {
         .iter()
         .partition(|line| ["key.pem", "keys ", "redrive.env"].iter().any(|name| line.contains(name)));
     assert_eq!((plain.len(), secrets.len()), (4, 3), "{lines:?}");
-    plain.iter().for_each(|line| machine.install(line));
+    for line in plain {
+        machine.install(line);
+    }
     let config = machine.path("/etc/redrive/redrive.toml");
     assert_eq!(mode(&config), (0, USER, 0o640), "root's, and readable by the service alone");
     assert!(machine.path("/etc/sysusers.d/redrive.conf").is_file());
@@ -167,7 +169,9 @@ fn the_service_runs_as_it_was_installed() {
         Command::new(env!("CARGO_BIN_EXE_redrive")).args(["store", "keygen", "--id", "one"]).output();
     machine.bring("keys", &String::from_utf8(keygen.unwrap().stdout).unwrap());
     machine.bring("redrive.env", "CRM_SECRET=x\n");
-    secrets.iter().for_each(|line| machine.install(line));
+    for line in secrets {
+        machine.install(line);
+    }
     machine.install("$ sudo install -m 644 cert.pem /etc/redrive/cert.pem");
     assert_eq!(mode(&machine.path("/etc/redrive/redrive.env")), (0, 0, 0o600));
     let written = "store = \"sqlite:/var/lib/redrive/of-the-file.db\"\nkey_file = \"/etc/redrive/keys\"\n\

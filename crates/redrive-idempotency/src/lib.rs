@@ -25,7 +25,7 @@ pub use extract::{CompleteError, Idem};
 pub use guard::{Asked, Entered, Guard, Held, KeyOwner, Looked};
 pub use key::{BadKey, IDEMPOTENCY_KEY, Key};
 pub use layer::{AnswerBody, Answering, BadRoute, IdempotencyLayer, Idempotent};
-pub use problem::{Doubt, Problem, Refusal, language};
+pub use problem::{Doubt, FreshProblem, Problem, Refusal, language};
 pub use replay::{IDEMPOTENCY_REPLAYED, kept};
 pub use word::{KeptInstead, REDRIVE_IDEMPOTENCY};
 

@@ -186,6 +186,7 @@ impl Problem {
         let body = serde_json::to_vec(&told).unwrap_or_default();
         let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = status;
+        response.extensions_mut().insert(FreshProblem);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(CONTENT_LANGUAGE, HeaderValue::from_static(lang.name()));
@@ -208,6 +209,11 @@ impl Problem {
         }
     }
 }
+
+/// Stands in the extensions of an answer that is a problem of this crate's own, made for this very request and kept for no other: whoever
+/// is around it may add to its JSON which request it was.
+#[derive(Debug, Clone, Copy)]
+pub struct FreshProblem;
 
 /// In the order in which the RFC names them.
 #[derive(Serialize)]

@@ -311,8 +311,12 @@ impl Decision {
                 "decide.why.not-listed",
                 &[("cause", &cause), ("rule", &name_of(lang, rule)), ("policy", policy)],
             ),
-            Why::RuleForbids { rule } if rule.as_str() == "said" => {
+            // What was said was recognised by no rule.
+            Why::RuleForbids { rule } if is_said(rule) => {
                 text(lang, "decide.why.said-forbids", &[("cause", &cause)])
+            }
+            Why::NeverRetried { rule } if is_said(rule) => {
+                text(lang, "decide.why.said-never", &[("cause", &cause), ("policy", policy)])
             }
             Why::RuleForbids { rule } => {
                 text(lang, "decide.why.rule-forbids", &[("cause", &cause), ("rule", &name_of(lang, rule))])
@@ -343,7 +347,11 @@ impl Decision {
                 &[("asked", &Human(*asked)), ("limit", &Human(*limit)), ("policy", policy)],
             ),
             Why::Retried { rule, rule_asks, delay } => {
-                let key = if *rule_asks { "decide.why.rule-asks" } else { "decide.why.listed" };
+                let key = match (*rule_asks, is_said(rule)) {
+                    (true, true) => "decide.why.said-asks",
+                    (true, false) => "decide.why.rule-asks",
+                    (false, _) => "decide.why.listed",
+                };
                 let first = text(
                     lang,
                     key,
@@ -452,6 +460,11 @@ pub struct DecisionRecord {
 }
 
 /// What a person reads where a rule is named: its id, or that somebody said so.
+/// Whether whoever reported the failure said its cause.
+fn is_said(rule: &RuleId) -> bool {
+    rule.as_str() == "said"
+}
+
 fn name_of(lang: Lang, rule: &RuleId) -> String {
     match rule.as_str() {
         "said" => text(lang, "decide.said", &[]),

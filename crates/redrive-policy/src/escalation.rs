@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::cause::{Cause, FailureType, named_enum};
 use crate::decide::{Decision, DecisionRecord, Why};
 use crate::hint::Bullets;
-use crate::lang::{Lang, fill, template, text};
+use crate::lang::{Lang, fill, template, text, translated};
 use crate::redact::{one_line, redact, redact_lines};
 
 pub use fatal::FatalError;
@@ -280,7 +280,15 @@ impl Escalation<'_> {
 impl EscalationReport {
     /// The same for somebody who reads that language: the message and what to do are written anew where they stand in
     /// another one. What the work is called is not part of a report.
-    pub fn in_lang(self, task_summary: &str, settings: &EscalateSettings, lang: Lang) -> EscalationReport {
+    pub fn in_lang(
+        mut self,
+        task_summary: &str,
+        settings: &EscalateSettings,
+        lang: Lang,
+    ) -> EscalationReport {
+        if let Some(description) = translated(lang, "decide.reason.", &self.reason.description) {
+            self.reason.description = description;
+        }
         let cause = self.debug_info.retry_history.last().map(|attempt| attempt.cause);
         // Without an attempt nobody knows what to write.
         let Some(cause) = cause.filter(|_| self.lang.as_deref().is_some_and(|own| own != lang.name())) else {

@@ -126,6 +126,51 @@ impl Catalog {
         self.english.keys().map(String::as_str)
     }
 
+    /// A sentence that was written down in another language, in this one, if one of the texts whose keys begin so says it. The values in
+    /// it are taken over; those that are such texts themselves are told in this language, too. Texts under `part` are only looked for in
+    /// values: alone they are too short to be known for ours.
+    ///
+    /// ```
+    /// use redrive_policy::{Catalog, Lang};
+    ///
+    /// let catalog = Catalog::load("[said]\nport = \"port {n} is closed\"", "[said]\nport = \"ポート {n} は閉じています\"").unwrap();
+    /// assert_eq!(catalog.translated(Lang::Ja, "said.", "port 22 is closed").unwrap(), "ポート 22 は閉じています");
+    /// assert_eq!(catalog.translated(Lang::Ja, "said.", "port 22 is open"), None);
+    /// ```
+    pub fn translated(&self, to: Lang, under: &str, words: &str) -> Option<String> {
+        let part = format!("{under}part.");
+        self.told(to, under, words, &|key| !key.starts_with(&part))
+    }
+
+    fn told(&self, to: Lang, under: &str, words: &str, fits: &dyn Fn(&str) -> bool) -> Option<String> {
+        let from = match to {
+            Lang::En => Lang::Ja,
+            Lang::Ja => Lang::En,
+        };
+        let mut best: Option<(usize, &str, Values<'_>)> = None;
+        let texts = self.of(from).iter().skip_while(|(key, _)| key.as_str() < under);
+        for (key, template) in
+            texts.take_while(|(key, _)| key.starts_with(under)).filter(|(key, _)| fits(key))
+        {
+            let Some(values) = values_in(template, words) else { continue };
+            // The one that says the most of it by itself.
+            let said = words.len() - values.iter().map(|(_, value)| value.len()).sum::<usize>();
+            if best.as_ref().is_none_or(|(most, ..)| said > *most) {
+                best = Some((said, key, values));
+            }
+        }
+        let (_, key, values) = best?;
+        let values: Vec<(&str, String)> = values
+            .into_iter()
+            .map(|(name, value)| {
+                (name, self.told(to, under, value, &|_| true).unwrap_or_else(|| value.to_owned()))
+            })
+            .collect();
+        let values: Vec<(&str, &dyn Display)> =
+            values.iter().map(|(name, value)| (*name, value as &dyn Display)).collect();
+        Some(self.text(to, key, &values))
+    }
+
     fn of(&self, lang: Lang) -> &BTreeMap<String, String> {
         match lang {
             Lang::En => &self.english,
@@ -175,6 +220,43 @@ pub(crate) fn fill(template: &str, values: &[(&str, &dyn Display)]) -> String {
     out
 }
 
+/// Names of values, and the values.
+type Values<'a> = Vec<(&'a str, &'a str)>;
+
+/// The values that a template was filled with to say this; nothing when it says something else. A template that is nothing but a value
+/// says anything, and so nothing.
+fn values_in<'a>(template: &'a str, words: &'a str) -> Option<Values<'a>> {
+    let (begin, mut rest) = template.split_once('{').unwrap_or((template, ""));
+    let mut words = words.strip_prefix(begin)?;
+    if rest.is_empty() {
+        return words.is_empty().then(Vec::new);
+    }
+    let mut values = Vec::new();
+    let mut said = begin.len();
+    loop {
+        let (name, after) = rest.split_once('}')?;
+        let (literal, next) = match after.split_once('{') {
+            Some((literal, next)) => (literal, Some(next)),
+            None => (after, None),
+        };
+        said += literal.len();
+        let end = match (next, literal) {
+            (None, literal) => words.len().checked_sub(literal.len()).filter(|_| words.ends_with(literal))?,
+            (Some(_), literal) => words.find(literal)?,
+        };
+        let value = &words[..end];
+        let known = values.iter().find(|(known, _)| *known == name);
+        if value.is_empty() || known.is_some_and(|(_, known)| *known != value) {
+            return None;
+        }
+        values.push((name, value));
+        match next {
+            Some(next) => (words, rest) = (&words[end + literal.len()..], next),
+            None => return (said > 0).then_some(values),
+        }
+    }
+}
+
 fn placeholders(template: &str) -> Vec<&str> {
     let mut names: Vec<&str> =
         template.split('{').skip(1).filter_map(|part| part.split_once('}').map(|(name, _)| name)).collect();
@@ -192,6 +274,11 @@ static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
 /// A text of this crate.
 pub(crate) fn text(lang: Lang, key: &str, values: &[(&str, &dyn Display)]) -> String {
     CATALOG.text(lang, key, values)
+}
+
+/// A sentence of this crate that was written down in another language; see [`Catalog::translated`].
+pub(crate) fn translated(to: Lang, under: &str, words: &str) -> Option<String> {
+    CATALOG.translated(to, under, words)
 }
 
 /// The template of a text of this crate.
@@ -216,6 +303,29 @@ mod tests {
     fn a_value_is_never_read_as_a_template() {
         assert_eq!(fill("{a} and {b}, {c}", &[("a", &"{b}"), ("b", &2)]), "{b} and 2, {c}");
         assert_eq!(fill("open { brace", &[]), "open { brace");
+    }
+
+    /// R-C2: what was written down in one language is told in the other, with its values; what others have said stays.
+    #[test]
+    fn a_sentence_is_told_in_the_other_language() {
+        let english = "[a]\nplain = \"done\"\nport = \"port {n} of {host}; {n} is closed\"\nlong = \"{who} is {what}; no\"\nlonger = \"{who} is {at}, {what}; no\"\n[b]\nother = \"port {n}\"";
+        let japanese = "[a]\nplain = \"済み\"\nport = \"{host} の {n} 番\"\nlong = \"{who} は{what}\"\nlonger = \"{who}（{at}）は{what}\"\n[b]\nother = \"{n} 番\"";
+        let catalog = Catalog::load(english, japanese).unwrap();
+        let told = |words: &str| catalog.translated(Lang::Ja, "a.", words);
+        assert_eq!(told("done").as_deref(), Some("済み"));
+        assert_eq!(told("port 22 of db; 22 is closed").as_deref(), Some("db の 22 番"));
+        assert_eq!(told("port 22 of db; 23 is closed"), None, "one value, said twice, is one");
+        assert_eq!(told("x is y; no").as_deref(), Some("x はy"));
+        assert_eq!(
+            told("x is 1, done; no").as_deref(),
+            Some("x（1）は済み"),
+            "the longer one, and its parts"
+        );
+        assert_eq!(told("x is y; no, z").as_deref(), None);
+        for others in ["", "port 22", "undone", "done.", "port  of ;  is closed"] {
+            assert_eq!(told(others), None, "{others}");
+        }
+        assert_eq!(catalog.translated(Lang::En, "a.", "済み").as_deref(), Some("done"));
     }
 
     #[test]

@@ -123,6 +123,36 @@ fn what_is_not_known_to_be_retryable_is_escalated() {
     }
 }
 
+/// R-P10, R-C2: a cause that was said was found by no rule, and no sentence speaks of one.
+#[test]
+fn what_was_said_is_told_without_a_rule() {
+    for (cause, verdict, en, ja) in [
+        (
+            Cause::Configuration,
+            Verdict::No,
+            "It was reported as configuration",
+            "configuration として報告された失敗です",
+        ),
+        (
+            Cause::Cancelled,
+            Verdict::Yes,
+            "It was reported as worth another try",
+            "再試行すべき失敗として報告されました",
+        ),
+        (
+            Cause::ResourceExhausted,
+            Verdict::Yes,
+            "It was reported as resource_exhausted",
+            "時間が経てば直る resource_exhausted",
+        ),
+    ] {
+        let failure = Failure { verdict, ..failure(cause) };
+        let decision = decide(&Policy::standard(), &failure, &History::default(), &mut Rng::seeded(1));
+        let told = [Lang::En, Lang::Ja].map(|lang| decision.reasoning(lang));
+        assert!(told[0].starts_with(en) && told[1].starts_with(ja), "{told:?}");
+    }
+}
+
 /// R-P11: Retry-After wins over the curve, is never undercut, and has a limit.
 #[test]
 fn retry_after_is_obeyed_up_to_a_limit() {

@@ -16,7 +16,7 @@ use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use http_body::Body as _;
 use redrive::engine::Engine;
 use redrive_idempotency::rules::{self, Guarded, KeyForm, OnUnknown, Rules};
-use redrive_idempotency::{IDEMPOTENCY_KEY, IdempotencyLayer, Idempotent, KeyOwner};
+use redrive_idempotency::{FreshProblem, IDEMPOTENCY_KEY, IdempotencyLayer, Idempotent, KeyOwner};
 use tower::{Layer, Service};
 
 use crate::api;
@@ -25,6 +25,9 @@ use crate::meter::RouteMeter;
 use crate::problem::{Code, Problem, worded};
 use crate::request_id::RequestId;
 use crate::route::Need;
+
+/// No problem of the keys has more bytes.
+const MOST_OF_A_PROBLEM: usize = 64 * 1024;
 
 /// What looks at the keys of a server: of every route whose gate asks it, whatever its method, by any key.
 pub(crate) fn keys(engine: &Engine, max_request: usize) -> IdempotencyLayer {
@@ -126,8 +129,9 @@ where
                 // By who it is, and not by its token: that may be exchanged for a new one.
                 let owner = request.extensions().get::<Caller>().map(|caller| format!("api:{}", caller.who));
                 request.extensions_mut().insert(KeyOwner(owner.unwrap_or_else(|| "api:nobody".to_owned())));
+                let id = request.extensions().get::<RequestId>().cloned();
                 let answering = keyed.call(request);
-                Box::pin(async move { answering.await.map(|answer| answer.map(Body::new)) })
+                Box::pin(async move { Ok(placed(answering.await?.map(Body::new), id.as_ref()).await) })
             }
             Some(keyed) => {
                 keyed.passed_by();
@@ -136,6 +140,19 @@ where
             None => self.told.call(request),
         }
     }
+}
+
+/// A problem of the keys says which request it was about, as every other one does.
+async fn placed(answer: Response, id: Option<&RequestId>) -> Response {
+    let Some(id) = id.filter(|_| answer.extensions().get::<FreshProblem>().is_some()) else { return answer };
+    let (parts, body) = answer.into_parts();
+    let told = axum::body::to_bytes(body, MOST_OF_A_PROBLEM).await.unwrap_or_default();
+    let instance = serde_json::to_string(&format!("urn:redrive:request:{}", id.as_str())).unwrap_or_default();
+    let body = match told.strip_suffix(b"}") {
+        Some(before) => [before, b",\"instance\":", instance.as_bytes(), b"}"].concat().into(),
+        None => told,
+    };
+    Response::from_parts(parts, Body::from(body))
 }
 
 /// Whether a body comes compressed. It is refused before a byte of it is read: nobody knows how large it would become.

@@ -14,10 +14,10 @@ pub(super) fn run(command: Option<AlertsCommand>, stage: &mut Stage<'_>) -> Resu
             let view = look(stage)?;
             shown(&view, Exit::Done, stage)
         }
-        // For scripts and monitors: the exit code says whether anything is wrong.
+        // For scripts and monitors: the exit code says whether anything is wrong that nobody has silenced.
         AlertsCommand::Check => {
             let view = look(stage)?.only_firing();
-            let exit = if view.is_firing() { Exit::Failed } else { Exit::Done };
+            let exit = if view.is_heard() { Exit::Failed } else { Exit::Done };
             shown(&view, exit, stage)
         }
         AlertsCommand::Test { receiver, why } => {

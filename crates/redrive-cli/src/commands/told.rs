@@ -8,7 +8,7 @@ use redrive_policy::{Cause, Lang};
 use redrive_store::{Ending, FailedAttempt, JobId, LetterReason};
 
 use crate::escape::beginning;
-use crate::text::text;
+use crate::text::{own, text};
 use crate::view::story::cause_by;
 
 /// What is quoted of an error's words.
@@ -102,7 +102,7 @@ impl Failed {
     /// What happened, in a few words. What a command wrote has been seen already; what could not be started, or
     /// is no command, says it in its own words.
     pub(super) fn what(&self, lang: Lang) -> String {
-        let words = beginning(self.message.lines().next().unwrap_or_default().trim(), WORDS);
+        let words = beginning(&own(lang, self.message.lines().next().unwrap_or_default().trim()), WORDS);
         match self.exit_code {
             Some(124) if self.cause == Cause::Timeout => text(lang, "run.timed-out", &[]),
             Some(code) if self.error_type == "ExitStatus" => {

@@ -7,7 +7,7 @@ use redrive_policy::Lang;
 
 use super::{Trouble, system_error};
 use crate::exit::Exit;
-use crate::text::{say, text};
+use crate::text::{own, say, text};
 
 /// What goes wrong while something is mended.
 #[derive(Debug)]
@@ -138,7 +138,9 @@ impl DeskTrouble {
                     [("path", path), ("place", place), ("len", len)];
                 text(lang, &format!("trouble.desk.path.{why}"), &values)
             }
-            DeskTrouble::BadForKind { kind, why } => text(lang, &key, &[("kind", kind), ("why", why)]),
+            DeskTrouble::BadForKind { kind, why } => {
+                text(lang, &key, &[("kind", kind), ("why", &own(lang, why))])
+            }
             DeskTrouble::NoEditor | DeskTrouble::FileGone | DeskTrouble::Kept { .. } => say(lang, &key),
         }
     }

@@ -1,14 +1,19 @@
 //! Alerts: how each rule stands, what is silenced, and who is told.
 
+use std::time::Duration;
+
 use redrive::engine::{AlertReport, AlertStatus, AlertUnit, Silence};
-use redrive_policy::{Severity, human_duration};
+use redrive_policy::Severity;
 use redrive_store::{JobId, Timestamp};
 use serde::Serialize;
 
 use super::block::{Column, Listing};
-use super::moment::{date_time, when};
+use super::moment::{date_time, rough, when};
 use super::{Block, Page, Reader, Span, Tone};
 use crate::text::{say, text};
+
+/// No length of time that is shown is longer: a thousand years.
+const MOST_SECONDS: f64 = 31_557_600_000.0;
 
 /// JSON: `redrive/alerts.v1`.
 #[derive(Debug, Serialize)]
@@ -87,8 +92,8 @@ impl RuleItem {
     fn number(&self, number: f64) -> String {
         match self.unit {
             "percent" => format!("{number} %"),
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            "ms" => human_duration(std::time::Duration::from_secs((number / 1_000.0).max(0.0) as u64)),
+            // A value and its threshold stand side by side, and are read in the same way.
+            "ms" => rough(Duration::from_secs_f64((number / 1_000.0).clamp(0.0, MOST_SECONDS))),
             _ => number.round().to_string(),
         }
     }
@@ -126,8 +131,9 @@ impl AlertsView {
         self
     }
 
-    pub(crate) fn is_firing(&self) -> bool {
-        self.firing
+    /// Whether something is wrong that nobody has silenced.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.rules.iter().any(|rule| rule.firing && rule.silenced_until.is_none())
     }
 }
 

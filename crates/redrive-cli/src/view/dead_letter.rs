@@ -12,7 +12,7 @@ use super::moment::{date_time, when};
 use super::story::{Attempt, AttemptWords, attempts_table, cause_by, own_words};
 use super::{Block, Column, Listing, Page, Reader, Span, Tone};
 use crate::escape::beginning;
-use crate::text::{say, text};
+use crate::text::{own, say, text};
 
 /// What a row shows of an error's words.
 const MESSAGE_CHARS: usize = 120;
@@ -32,7 +32,7 @@ impl InWords for LetterView {
         let code = code.and_then(|code| i32::try_from(code).ok());
         match (code, own_words(&self.error_message, code)) {
             (Some(code), "") => text(lang, "story.exit-code", &[("code", &code)]),
-            (_, words) => beginning(words, chars),
+            (_, words) => beginning(&own(lang, words), chars),
         }
     }
 

@@ -9,7 +9,7 @@ use super::level;
 use super::moment::{date_time, rough, when};
 use super::story::{tone, type_in_words};
 use super::{Block, Page, Reader, Span, Tone};
-use crate::text::{say, text};
+use crate::text::{own, say, text};
 
 /// How much of the data and of a stack trace is shown to a person.
 const MOST_LINES: usize = 200;
@@ -87,7 +87,7 @@ impl DetailView {
         facts.maybe("rule", word(&self.event.data, "rule"));
         facts.add("category", Span::plain(error.error_category.name()));
         facts.add("error-type", Span::plain(error.error_type.clone()));
-        facts.add("message", Span::new(error.error_message.clone(), Tone::Bad));
+        facts.add("message", Span::new(own(reader.lang, &error.error_message), Tone::Bad));
         let mut blocks =
             vec![Block::Gap, Block::Heading(say(reader.lang, "detail.error")), Block::Fields(facts.fields)];
         if let Some(trace) = &error.stack_trace {

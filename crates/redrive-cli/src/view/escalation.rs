@@ -13,7 +13,7 @@ use super::level;
 use super::moment::{date_time, rough, when};
 use super::{Align, Block, Column, Listing, Page, Reader, Span, Table, Tone};
 use crate::escape::beginning;
-use crate::text::{say, text};
+use crate::text::{own, say, text};
 
 /// What a row shows of a message.
 const MESSAGE_CHARS: usize = 200;
@@ -49,8 +49,8 @@ impl EscalationLine {
     }
 
     /// What is said of it in a row: what went wrong, or else what a person is told.
-    fn in_short(&self) -> String {
-        let issue = one_line(&self.last_failure);
+    fn in_short(&self, lang: Lang) -> String {
+        let issue = one_line(&own(lang, &self.last_failure));
         beginning(&if issue.is_empty() { one_line(&self.user_message) } else { issue }, MESSAGE_CHARS)
     }
 
@@ -109,7 +109,7 @@ impl Page for EscalationsView {
                 let badge = if item.acknowledged_at.is_some() { Badge::Acknowledged } else { Badge::Open };
                 row.push(badge.span(lang));
             }
-            row.push(Span::plain(item.in_short()));
+            row.push(Span::plain(item.in_short(lang)));
             row
         };
         let listing = Listing { columns, rows: self.items.iter().map(row).collect() };
@@ -192,7 +192,7 @@ impl EscalationView {
                 Span::new(at.map_or_else(|| attempt.timestamp.clone(), date_time), Tone::Dim),
                 Span::plain(rough(std::time::Duration::from_millis(attempt.duration_ms))),
                 Span::plain(attempt.cause.name()),
-                Span::plain(beginning(&attempt.error_message, MESSAGE_CHARS)),
+                Span::plain(beginning(&own(lang, &attempt.error_message), MESSAGE_CHARS)),
             ]
         };
         let rows = report.debug_info.retry_history.iter().map(row).collect();
@@ -204,9 +204,9 @@ impl Page for EscalationView {
     fn blocks(&self, reader: Reader) -> Vec<Block> {
         let lang = reader.lang;
         // The words for a person first, as they were sent.
-        let mut blocks: Vec<Block> = self
-            .line
-            .user_message
+        let issue = &self.line.last_failure;
+        let words = self.line.user_message.replace(issue, &own(lang, issue));
+        let mut blocks: Vec<Block> = words
             .lines()
             .map(|line| if line.is_empty() { Block::Gap } else { Block::Text(vec![Span::plain(line)]) })
             .collect();

@@ -10,7 +10,7 @@ use super::dead_letter::DeadLettersView;
 use super::moment::when;
 use super::{Block, Page, Reader, Span, Tone};
 use crate::escape::beginning;
-use crate::text::{say, text};
+use crate::text::{own, say, text};
 
 /// What finds a group again, of its fingerprint.
 const SHORT: usize = 8;
@@ -86,7 +86,7 @@ impl GroupsView {
                 item.badge(reader),
                 Span::new(item.cause.name(), tone(Tone::Warn)),
                 Span::new(when(item.last_seen, self.now, reader), Tone::Dim),
-                Span::new(item.sample.clone(), tone(Tone::Plain)),
+                Span::new(own(reader.lang, &item.sample), tone(Tone::Plain)),
             ];
             if reader.verbose {
                 row.insert(5, Span::new(item.error_type.clone(), tone(Tone::Plain)));
@@ -160,7 +160,10 @@ impl Page for GroupView {
             fields.insert(3, (word("note"), Span::plain(note.clone())));
         }
         let mut blocks = vec![
-            Block::Text(vec![Span::new(beginning(&group.sample, SAMPLE_CHARS), Tone::Bad)]),
+            Block::Text(vec![Span::new(
+                beginning(&own(reader.lang, &group.sample), SAMPLE_CHARS),
+                Tone::Bad,
+            )]),
             Block::Gap,
             Block::Fields(fields),
         ];

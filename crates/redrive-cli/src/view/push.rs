@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::block::{Column, Listing};
 use super::{Block, Page, Reader, Span, Tone};
-use crate::text::{say, text};
+use crate::text::{own, say, text};
 
 /// Where an endpoint is written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -188,7 +188,7 @@ impl Page for PushView {
             (word("from"), Span::plain(item.source(reader))),
         ];
         if let Some(why) = &item.disabled_why {
-            fields.insert(2, (word("why"), Span::new(why.clone(), Tone::Warn)));
+            fields.insert(2, (word("why"), Span::new(own(lang, why), Tone::Warn)));
         }
         vec![Block::Fields(fields)]
     }

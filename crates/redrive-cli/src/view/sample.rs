@@ -5,7 +5,7 @@ use redrive_store::Timestamp;
 
 use super::block::{Column, Listing};
 use super::{Reader, Span, Tone, moment};
-use crate::text::say;
+use crate::text::{own, say};
 
 /// A line for each of them.
 pub(super) fn listing(sample: &[SampleLetter], now: Timestamp, reader: Reader) -> Listing {
@@ -15,7 +15,7 @@ pub(super) fn listing(sample: &[SampleLetter], now: Timestamp, reader: Reader) -
             Span::new(letter.id.clone(), Tone::Strong),
             Span::new(moment::when(letter.died_at, now, reader), Tone::Dim),
             Span::new(letter.cause.name(), Tone::Bad),
-            Span::plain(letter.error_message.clone()),
+            Span::plain(own(reader.lang, &letter.error_message)),
         ]
     };
     Listing {

@@ -16,7 +16,7 @@ use super::block::{Column, Listing, Panel, Share};
 use super::group::short;
 use super::moment::{coming, rough, when};
 use super::{Block, Page, Reader, Span, Tone};
-use crate::text::{say, text};
+use crate::text::{own, say, text};
 
 /// How many groups the screen shows; the others are counted.
 const GROUPS_SHOWN: usize = StatusReport::GROUPS_TOLD;
@@ -171,7 +171,7 @@ impl StatusView {
                 Span::new(group.count.to_string(), Tone::Strong),
                 Badge::of_group(group.state).span(lang),
                 Span::plain(group.cause.name()),
-                Span::plain(group.sample.clone()),
+                Span::plain(own(lang, &group.sample)),
                 Span::new(when(group.last_seen, self.now, reader), Tone::Dim),
                 Span::new(short(&group.fingerprint), Tone::Dim),
             ]

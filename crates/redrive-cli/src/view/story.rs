@@ -16,7 +16,7 @@ use super::level;
 use super::moment::{clock, date_time, precise, rough, when};
 use super::{Align, Block, Page, Reader, Span, Table, Tone};
 use crate::escape::beginning;
-use crate::text::{find, say, text};
+use crate::text::{find, own, say, text};
 
 /// What is quoted of an error's words in a story, and in a row.
 const MESSAGE_CHARS: usize = 600;
@@ -358,7 +358,7 @@ fn reason_in_words(reason: &str, lang: Lang) -> String {
         (Some(signal), _) => text(lang, "story.by-signal", &[("signal", &signal)]),
         (None, "its worker leaves" | "its worker leaves at once") => say(lang, "story.worker-leaves"),
         (None, "somebody asked for it") => say(lang, "story.asked-for"),
-        (None, words) => key_reason(words, lang).unwrap_or_else(|| words.to_owned()),
+        (None, words) => key_reason(words, lang).unwrap_or_else(|| own(lang, words)),
     }
 }
 
@@ -367,7 +367,7 @@ fn why(attempt: &Attempt, event: &Event, reader: Reader) -> Vec<Block> {
     let lang = reader.lang;
     let chars = if reader.verbose { MESSAGE_CHARS * 4 } else { MESSAGE_CHARS };
     let message = attempt.error_message.as_deref().unwrap_or_default();
-    let message = beginning(own_words(message, attempt.exit_code), chars);
+    let message = beginning(&own(lang, own_words(message, attempt.exit_code)), chars);
     let said = match (attempt.signals(lang), message.is_empty()) {
         (Some(signals), true) => signals,
         (Some(signals), false) => format!("{signals}: {message}"),
@@ -419,7 +419,7 @@ pub(crate) fn in_short(event: &Event, lang: Lang) -> String {
     let message = event
         .error_info
         .as_ref()
-        .map(|error| beginning(own_words(&error.error_message, event.exit_code), ROW_CHARS));
+        .map(|error| beginning(&own(lang, own_words(&error.error_message, event.exit_code)), ROW_CHARS));
     let cause = decision.as_ref().and_then(|record| record.cause).map(redrive_policy::Cause::name);
     parts.extend(match (cause, message.filter(|message| !message.is_empty())) {
         (Some(cause), Some(message)) => Some(format!("{cause}: {message}")),

@@ -45,7 +45,7 @@ codes! {
     UnsupportedMediaType = "unsupported-media-type", UNSUPPORTED_MEDIA_TYPE;
     /// No token, or one that does not hold.
     Unauthorized = "unauthorized", UNAUTHORIZED;
-    /// The token does not reach so far.
+    /// It is not allowed: the token, the setup of the server, or the name that it was called by does not reach so far.
     Forbidden = "forbidden", FORBIDDEN;
     /// The thing is in another state than the request needs.
     Conflict = "conflict", CONFLICT;

@@ -217,10 +217,14 @@ fn wrong(problem: &FilterProblem, lang: Lang) -> String {
             text(lang, "filter.wants", &[("expected", &expected)])
         }
         FilterProblem::OpenQuote => say("filter.open_quote"),
-        FilterProblem::UnknownField { meant, known, .. } => {
-            let meant = meant.map(|meant| text(lang, "filter.meant", &[("name", &meant)]));
-            let fields = text(lang, "filter.fields", &[("names", &known.join(", "))]);
-            meant.map_or(fields.clone(), |meant| format!("{meant} {fields}"))
+        FilterProblem::UnknownField { written, meant, known } => {
+            // No more of it than a person needs to know it again, and nothing that is no text.
+            let field: String = written.chars().filter(|c| !c.is_control()).take(40).collect();
+            let told = match meant {
+                Some(meant) => text(lang, "filter.meant", &[("field", &field), ("name", meant)]),
+                None => text(lang, "filter.unknown", &[("field", &field)]),
+            };
+            format!("{told} {}", text(lang, "filter.fields", &[("names", &known.join(", "))]))
         }
         FilterProblem::BadOperator { field, allowed, .. } => {
             text(lang, "filter.operators", &[("field", field), ("names", &allowed.join(" "))])

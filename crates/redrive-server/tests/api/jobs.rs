@@ -243,6 +243,7 @@ async fn nobody_makes_up_an_alert() {
     ] {
         let (status, problem) = site.post(path, &body).await;
         assert_eq!((status, problem["field"].as_str()), (403, Some(field)), "{path}: {problem}");
+        assert_eq!(problem["title"], "This is not allowed", "there is no token that could reach farther");
     }
     let line = json!({ "event_id": "EVT-20260101-000000-aaaaaa", "timestamp": "2026-01-01T00:00:00Z", "error_type": "E",
         "error_message": "m", "kind": "alert", "queue": "shop", "original_payload": {} });

@@ -36,6 +36,10 @@ async fn a_key_makes_one_job() {
 
         let (status, _, problem) = enqueue(&site, "order-7", &json!({ "kind": "other" })).await;
         assert_eq!((status, &problem["code"]), (409, &json!("idempotency-mismatch")));
+        assert!(problem["instance"].as_str().unwrap().starts_with("urn:redrive:request:"), "{problem}");
+        let (status, problem) = site.get("/v1/dead-letters?where=cuase%3Dnetwork").await;
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(status == 400 && detail.contains("There is no field cuase; did you mean cause?"), "{detail}");
         let (status, _, problem) = enqueue(&site, &"k".repeat(256), &body).await;
         assert_eq!((status, &problem["code"]), (400, &json!("idempotency-key-malformed")));
         let (_, queues) = site.get("/v1/queues").await;

@@ -32,6 +32,22 @@ async fn a_job_is_leased_and_settled_once() {
         let key = job.id.idempotency_key(site.engine.store().store_id());
         assert_eq!(is(item, "/idempotency_key"), key);
         assert!(site.lease(json!({ "max": 10 })).await.is_empty(), "nobody else gets it");
+        // What does not go with the outcome is refused, and changes nothing.
+        for (outcome, field, value) in [
+            ("succeeded", "delay_ms", json!(5)),
+            ("succeeded", "reason", json!("x")),
+            ("succeeded", "error", json!({})),
+            ("released", "output", json!(1)),
+            ("failed", "delay_ms", json!(5)),
+        ] {
+            let mut odd = json!({ "lease": item["lease"], "outcome": outcome });
+            odd[field] = value;
+            let refused = &site.settle(json!([odd])).await[0];
+            assert_eq!(
+                (is(refused, "/status"), is(refused, "/problem/field")),
+                ("refused".to_owned(), field.to_owned())
+            );
+        }
         let end = json!([{ "lease": item["lease"], "outcome": "succeeded", "output": {"ok": true} }]);
         let settled = site.settle(end.clone()).await;
         assert_eq!(

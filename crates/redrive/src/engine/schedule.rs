@@ -182,7 +182,7 @@ pub enum ScheduleProblem {
     },
     /// The name is none.
     #[error(
-        "{0:?} cannot name a schedule: letters, digits, dots, dashes and underscores can, up to 100 of them"
+        "{0:?} cannot name a schedule: ASCII letters, digits, dots, dashes and underscores can, up to 100 of them"
     )]
     Name(String),
     /// There is one of that name.

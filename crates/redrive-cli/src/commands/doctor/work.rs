@@ -11,6 +11,7 @@ use redrive_store::{
 use super::{Findings, Values};
 use crate::commands::opened::Opened;
 
+use crate::text::own;
 use crate::view::moment::rough;
 
 /// The store is looked through only while that is a matter of moments.
@@ -70,7 +71,7 @@ pub(super) async fn look_further(
     }
     for endpoint in engine.push_endpoints().await?.into_iter().filter(|endpoint| !endpoint.enabled) {
         let name = endpoint.name;
-        let why = endpoint.disabled_why.map(|why| format!(": {why}")).unwrap_or_default();
+        let why = endpoint.disabled_why.map(|why| format!(": {}", own(found.lang, &why))).unwrap_or_default();
         let fix = format!("redrive push set {name} --enable");
         found.warn("push", "push.disabled", &[("name", &name), ("why", &why)], &fix);
     }

@@ -48,7 +48,27 @@ fn end(remote: &Remote, caller: &Caller, item: &RawValue, lang: Lang) -> Result<
     let told = |problem: Problem| ItemProblem::told(&problem, lang);
     let item: SettleItem = read(item).map_err(told)?;
     let held = held(remote.read(&item.lease), caller, lang)?;
+    fits(&item).map_err(told)?;
     ended(held, item).map_err(told)
+}
+
+/// Whether what is said goes with how it ended. What would be left out in silence is refused: whoever says it means something by it.
+fn fits(item: &SettleItem) -> Result<(), Problem> {
+    use OutcomeName::{Cancelled, Dead, Failed, Released, Snoozed, Succeeded};
+    let outcome = item.outcome;
+    let given = [
+        ("error", item.error.is_some(), matches!(outcome, Failed | Dead)),
+        ("delay_ms", item.delay_ms.is_some(), matches!(outcome, Snoozed)),
+        ("reason", item.reason.is_some(), matches!(outcome, Failed | Cancelled | Dead | Released)),
+        ("output", item.output.is_some(), matches!(outcome, Succeeded | Failed | Dead | Cancelled)),
+    ];
+    match given.into_iter().find(|(_, is_said, goes)| *is_said && !goes) {
+        Some((field, ..)) => Err(Problem::new(Code::Invalid, "leases.not_with")
+            .with("field", field)
+            .with("outcome", outcome.name())
+            .at(field)),
+        None => Ok(()),
+    }
 }
 
 fn ended(held: HeldLease, item: SettleItem) -> Result<RemoteEnd, Problem> {

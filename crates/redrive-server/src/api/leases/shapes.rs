@@ -27,8 +27,11 @@ pub(super) const MOST_KINDS: usize = 100;
 #[serde(deny_unknown_fields)]
 pub(crate) struct LeaseBody {
     /// At most so many jobs; 1 when absent.
+    #[schemars(range(min = 1))]
     pub(super) max: Option<usize>,
     /// How long each is the worker's own unless it is extended, in milliseconds; 30,000 when absent.
+    // As `LEASE_FOR` has it.
+    #[schemars(range(min = 100, max = 43_200_000))]
     pub(super) lease_ms: Option<u64>,
     /// How long to wait when nothing is due, in milliseconds; not at all when absent, and no longer than the server waits.
     pub(super) wait_ms: Option<u64>,
@@ -126,15 +129,15 @@ pub(crate) struct SettleItem {
     pub(super) lease: String,
     /// How it ended.
     pub(super) outcome: OutcomeName,
-    /// What went wrong, when it failed.
+    /// What went wrong, when it failed or is set aside.
     pub(super) error: Option<ErrorBody>,
     /// When to come again, when it is snoozed.
     pub(super) delay_ms: Option<u64>,
-    /// What it said: a text is kept as it is, anything else as JSON.
+    /// What it said, unless it is snoozed or given back: a text is kept as it is, anything else as JSON.
     pub(super) output: Option<serde_json::Value>,
     /// How long it took; since it was handed out, when absent.
     pub(super) latency_ms: Option<u64>,
-    /// Why it is cancelled, set aside or given back.
+    /// Why it failed, is cancelled, set aside or given back.
     pub(super) reason: Option<String>,
 }
 
@@ -154,6 +157,20 @@ pub(crate) enum OutcomeName {
     Dead,
     /// It is given back; nothing is counted.
     Released,
+}
+
+impl OutcomeName {
+    /// As it is written.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            OutcomeName::Succeeded => "succeeded",
+            OutcomeName::Failed => "failed",
+            OutcomeName::Snoozed => "snoozed",
+            OutcomeName::Cancelled => "cancelled",
+            OutcomeName::Dead => "dead",
+            OutcomeName::Released => "released",
+        }
+    }
 }
 
 /// What is known about a failure.

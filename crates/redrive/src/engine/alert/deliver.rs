@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use minijinja::{AutoEscape, Environment};
-use redrive_policy::{AlertBy, AlertReceiver, Cause, KnownSecrets, Lang, Verdict, human_duration};
+use redrive_policy::{AlertBy, AlertReceiver, Cause, KnownSecrets, Lang, Verdict};
 use redrive_store::{EventStatus, NewEvent, Origin, Timestamp};
 use serde_json::json;
 
@@ -237,12 +237,29 @@ impl<'a> Words<'a> {
     }
 }
 
+/// A length of time in its one or two largest units: `1d`, `3m 33s`, `35ms`.
+fn length(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    match units.iter().position(|(unit, _)| seconds >= *unit) {
+        None => format!("{ms}ms"),
+        Some(at) => {
+            let (large, name) = units[at];
+            let rest = units.get(at + 1).map(|(small, name)| (seconds % large / small, name));
+            match rest.filter(|(n, _)| *n > 0) {
+                Some((n, small)) => format!("{}{name} {n}{small}", seconds / large),
+                None => format!("{}{name}", seconds / large),
+            }
+        }
+    }
+}
+
 /// A number as people read it.
 fn shown(number: f64, unit: Option<&str>) -> String {
     match unit {
         Some("percent") => format!("{number} %"),
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        Some("ms") => human_duration(Duration::from_secs((number / 1_000.0).max(0.0) as u64)),
+        Some("ms") => length(number.max(0.0) as u64),
         _ => number.round().to_string(),
     }
 }
@@ -315,5 +332,25 @@ async fn tell_broken(engine: &Engine, to: &AlertReceiver, why: &str) {
     };
     if let Err(error) = engine.store().append(engine.now(), vec![event]).await {
         tracing::error!(%error, "that a template does not work could not be written down");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-C5: lengths of time are told as people say them.
+    #[test]
+    fn lengths_are_told_in_one_or_two_units() {
+        for (ms, told) in [
+            (35, "35ms"),
+            (5_000, "5s"),
+            (213_000, "3m 33s"),
+            (300_000, "5m"),
+            (86_400_000, "1d"),
+            (93_600_000, "1d 2h"),
+        ] {
+            assert_eq!(length(ms), told);
+        }
     }
 }
