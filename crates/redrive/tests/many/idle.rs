@@ -47,8 +47,8 @@ fn who_finds_nothing_to_do_writes_nothing() {
         };
         let worker = || world.engine.worker().only_present().run(&shutdown);
         let (a, b, c, ()) = tokio::join!(worker(), worker(), worker(), telling);
-        for ended in [a, b, c] {
-            ended.unwrap();
+        for left in [a, b, c] {
+            left.unwrap();
         }
     });
 }
