@@ -143,9 +143,10 @@ fn what_is_done_by_hand_is_written_down() {
             .in_directory(store.folder.path())
             .env("USER", "ada")
             .run();
-        // What is not there any more is told so, and was an act nevertheless.
+        // What is not there any more is told so, and written down as refused.
         assert!([0, 3].contains(&done.code), "{command}: {done}");
-        let acts = line(&format!("events --type operator_act --json {flags}")).run().stdout;
+        let acts =
+            line(&format!("events --type operator_act --type operator_refused --json {flags}")).run().stdout;
         let told = acts.lines().any(|event| {
             let event: serde_json::Value = serde_json::from_str(event).unwrap();
             let data = &event["data"];
