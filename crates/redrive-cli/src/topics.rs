@@ -78,6 +78,24 @@ impl Page for TopicView {
 mod tests {
     use super::*;
 
+    /// R-C1: the guide names the topics that there are.
+    #[test]
+    fn the_guide_names_every_topic() {
+        let guide = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
+        let guide = std::fs::read_to_string(guide).unwrap();
+        let row = guide.lines().find(|line| line.starts_with("| `help [COMMAND]`, `help TOPIC`")).unwrap();
+        let named = row
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|name| !name.contains([' ', '-', '[']) || *name == "exit-codes");
+        let (mut named, mut there): (Vec<&str>, Vec<&str>) =
+            (named.collect(), TOPICS.iter().map(|topic| topic.name).collect());
+        named.sort_unstable();
+        there.sort_unstable();
+        assert_eq!(named, there);
+    }
+
     /// R-C2: both languages tell the same: as many headings, tables, list items and the same commands.
     #[test]
     fn both_languages_tell_the_same() {
