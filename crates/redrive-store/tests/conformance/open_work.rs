@@ -62,8 +62,8 @@ pub(crate) async fn who_only_waits_is_seen(given: &Given) {
     let waits = async || tasks(given, 0, 1, None, 9).await[0].waits;
     let id = task(given).await;
     assert!(!waits().await, "nothing is begun yet");
-    let begin = TaskStep { begin: vec![(0, job("a")), (1, job("b"))], ..step(id, 1) };
-    let begun: Vec<JobId> = given.store.advance_task(at(0), begin).await.unwrap().unwrap().jobs;
+    let first_step = TaskStep { begin: vec![(0, job("a")), (1, job("b"))], ..step(id, 1) };
+    let begun: Vec<JobId> = given.store.advance_task(at(0), first_step).await.unwrap().unwrap().jobs;
     assert!(waits().await, "both wait for a worker");
     let leased = hand.take(at(0), worker, &["a"]).await;
     assert_eq!(leased.job.id, begun[0]);
