@@ -311,9 +311,6 @@ impl Decision {
                 "decide.why.not-listed",
                 &[("cause", &cause), ("rule", &name_of(lang, rule)), ("policy", policy)],
             ),
-            Why::RuleForbids { rule } if rule.as_str() == "said" => {
-                text(lang, "decide.why.said-forbids", &[("cause", &cause)])
-            }
             Why::RuleForbids { rule } => {
                 text(lang, "decide.why.rule-forbids", &[("cause", &cause), ("rule", &name_of(lang, rule))])
             }
