@@ -469,6 +469,8 @@ fn a_clock_that_jumps_a_year_either_way_takes_nothing_from_the_living() {
         };
         world.put("clock", "+0d");
         let mut workers = vec![start("A"), start("B")];
+        // Who begins only after the jump would not notice it.
+        until("A and B are ready", async || world.has("A ready") && world.has("B ready")).await;
         let first = slow("first").await;
         world.put("clock", "+365d");
         // One that starts only now has never seen another time.
