@@ -32,7 +32,7 @@ fn task(name: &str, subtasks: &[Value]) -> NewTask {
     NewTask {
         name: name.to_owned(),
         place: Some(format!("/plans/{name}.toml")),
-        plan: json!({ "plan": { "name": name, "parallel": 4, "subtasks": subtasks }, "base": "/plans" }),
+        plan: json!({ "plan": { "name": name, "queue": "default", "parallel": 4, "subtasks": subtasks }, "base": "/plans" }),
         subtasks: u32::try_from(subtasks.len()).expect("few"),
         progress: json!({}),
     }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::header;
 use redrive::engine::{HandedOut, HeldLease, RemoteRequest};
 use redrive_policy::Lang;
-use redrive_store::{LeaseToken, Renewal};
+use redrive_store::{LeaseToken, MAX_NAME_BYTES, Refusal, Renewal};
 use serde_json::value::RawValue;
 
 use super::jobs::not_alerts;
@@ -79,6 +79,10 @@ async fn lease(
 fn asked(server: &Server, queue: String, body: LeaseBody) -> Result<RemoteRequest, Problem> {
     let LeaseBody { max, lease_ms, wait_ms, kinds } = body;
     let settings = server.settings();
+    if queue.len() > MAX_NAME_BYTES {
+        // No queue is called so, and nobody waits for its jobs.
+        return Err(Problem::from(&Refusal::BadName { what: "queue", name: String::new() }));
+    }
     let max = max.unwrap_or(1);
     if max == 0 || max > settings.max_batch {
         return Err(Problem::new(Code::Invalid, "leases.max").with("most", settings.max_batch).at("max"));
