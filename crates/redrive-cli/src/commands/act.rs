@@ -21,8 +21,7 @@ pub(super) fn record(
     why: Option<&str>,
     stage: &Stage<'_>,
 ) -> Result<(), Trouble> {
-    let (who, act, target) = (who(stage), act.to_owned(), target.into());
-    let act = Act { who, act, target, why: why.map(str::to_owned) };
+    let act = written(act, target.into(), why, stage);
     Ok(opened.runtime.block_on(engine.record_act(act))?)
 }
 
@@ -35,9 +34,12 @@ pub(super) fn refused(
     why: Option<&str>,
     stage: &Stage<'_>,
 ) -> Result<(), Trouble> {
-    let (who, act, target) = (who(stage), act.to_owned(), target.into());
-    let act = Act { who, act, target, why: why.map(str::to_owned) };
+    let act = written(act, target.into(), why, stage);
     Ok(opened.runtime.block_on(engine.record_refusal(act))?)
+}
+
+fn written(act: &str, target: String, why: Option<&str>, stage: &Stage<'_>) -> Act {
+    Act { who: who(stage), act: act.to_owned(), target, why: why.map(str::to_owned) }
 }
 
 /// As whom acts of this command are written down.
