@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use admit::{Admission, Ask, admit};
+pub use admit::{Admission, Ask, Place, admit};
 pub use key::{key_of_queue, queue_of_key};
-pub use observe::{CallResult, Health, deposit, free, hold, observe, reset};
+pub use observe::{CallResult, Health, deposit, hold, lease_lasts, lease_over, observe, reset};
 pub use rate::{BadRate, Rate};
 pub use state::{Holder, Phase, Standing, TargetState};
 pub use why::ParkedWhy;

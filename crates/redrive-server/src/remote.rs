@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use redrive::engine::{EngineError, Remote};
-use redrive_store::LeaseToken;
+use redrive::engine::{EngineError, HeldLease, Remote};
 use tokio::sync::OnceCell;
 
 use crate::Server;
@@ -42,12 +41,12 @@ impl Server {
 pub(crate) struct HandingOut {
     answer: Option<Bytes>,
     remote: Remote,
-    tokens: Vec<LeaseToken>,
+    held: Vec<HeldLease>,
 }
 
 impl HandingOut {
-    pub(crate) fn new(answer: Bytes, remote: &Remote, tokens: Vec<LeaseToken>) -> HandingOut {
-        HandingOut { answer: Some(answer), remote: remote.clone(), tokens }
+    pub(crate) fn new(answer: Bytes, remote: &Remote, held: Vec<HeldLease>) -> HandingOut {
+        HandingOut { answer: Some(answer), remote: remote.clone(), held }
     }
 }
 
@@ -59,7 +58,7 @@ impl Body for HandingOut {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        self.tokens.clear();
+        self.held.clear();
         Poll::Ready(self.answer.take().map(|answer| Ok(Frame::data(answer))))
     }
 
@@ -74,12 +73,12 @@ impl Body for HandingOut {
 
 impl Drop for HandingOut {
     fn drop(&mut self) {
-        if self.tokens.is_empty() {
+        if self.held.is_empty() {
             return;
         }
-        let (remote, tokens) = (self.remote.clone(), std::mem::take(&mut self.tokens));
+        let (remote, held) = (self.remote.clone(), std::mem::take(&mut self.held));
         tokio::spawn(async move {
-            if let Err(error) = remote.give_back(tokens).await {
+            if let Err(error) = remote.give_back(held).await {
                 tracing::warn!(%error, "jobs that nobody got are not given back; their leases lapse");
             }
         });

@@ -1,6 +1,6 @@
 //! May this call go? If not: until when is it parked, and why.
 
-use super::state::{Holder, MOST_HOLDERS, Phase, TargetState, micros, millis, signed};
+use super::state::{Holder, MOST_HOLDERS, MOST_LEASES, Phase, TargetState, micros, millis, signed};
 use super::why::ParkedWhy;
 use super::{Breaker, LONGEST_PARK, Protection};
 use crate::rng::Rng;
@@ -30,6 +30,15 @@ pub struct Ask {
     pub waited: bool,
 }
 
+/// Where a call that goes is counted, and until when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// Among those of this process, until then, a minute at the most, unless it tells of itself again.
+    Process(&'a str, i64),
+    /// Under this lease of a worker elsewhere, until it lapses; whichever process let it through. One lease has one place.
+    Lease(&'a str, i64),
+}
+
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {
@@ -51,16 +60,15 @@ impl Admission {
     }
 }
 
-/// May these calls go? They are asked for in this order by `holder`, whose calls count until `held_until`, a minute at the most,
-/// unless it tells of itself again.
+/// May these calls go? They are asked for in this order, and those that go are counted at this place.
 ///
 /// ```
-/// use redrive_policy::{Rng, protection::{Admission, Ask, Protection, TargetState, admit}};
+/// use redrive_policy::{Rng, protection::{Admission, Ask, Place, Protection, TargetState, admit}};
 ///
 /// let settings = Protection { rate: Some("10/s".parse().unwrap()), ..Protection::default() };
 /// let mut state = TargetState::default();
 /// let asks = [Ask::default(); 3];
-/// let answers = admit(&settings, &mut state, 1_000, ("me", 31_000), &asks, &mut Rng::seeded(1));
+/// let answers = admit(&settings, &mut state, 1_000, Place::Process("me", 31_000), &asks, &mut Rng::seeded(1));
 /// assert!(answers[0].goes());
 /// assert!(matches!(answers[1], Admission::Park { until: 1_100, .. }));
 /// assert!(matches!(answers[2], Admission::Park { until: 1_200, .. }));
@@ -69,14 +77,18 @@ pub fn admit(
     settings: &Protection,
     state: &mut TargetState,
     now_ms: i64,
-    holder: (&str, i64),
+    place: Place<'_>,
     asks: &[Ask],
     rng: &mut Rng,
 ) -> Vec<Admission> {
     state.mend(settings, now_ms);
+    if let Place::Lease(lease, _) = place {
+        // It was asked for before, and nobody knows whether that was heard: it is not in its own way.
+        state.leases.remove(lease);
+    }
     asks.iter()
         .map(|ask| {
-            let answer = one(settings, state, now_ms, holder, *ask);
+            let answer = one(settings, state, now_ms, place, *ask);
             match answer {
                 Ok(()) => Admission::Go,
                 Err((until_us, why)) => {
@@ -105,27 +117,27 @@ fn one(
     settings: &Protection,
     state: &mut TargetState,
     now_ms: i64,
-    holder: (&str, i64),
+    place: Place<'_>,
     ask: Ask,
 ) -> Result<(), Parked> {
     if let Some(breaker) = &settings.breaker
         && asked_the_breaker(breaker, settings, state, now_ms, ask)?
     {
         // A probe is let through by nothing but the number of calls at a time, and pays for nothing.
-        has_a_place(settings, state, now_ms)?;
+        has_a_place(settings, state, now_ms, place)?;
         if let Phase::HalfOpen { probes, .. } = &mut state.phase {
             probes.push(now_ms.saturating_add(PROBE_MS));
         }
-        takes_a_place(settings, state, holder);
+        takes_a_place(settings, state, place);
         return Ok(());
     }
-    has_a_place(settings, state, now_ms)?;
+    has_a_place(settings, state, now_ms, place)?;
     let pays = can_pay(settings, state, now_ms, ask)?;
     in_time(settings, state, now_ms, ask)?;
     if let Some(paid) = pays {
         state.budget = Some(paid);
     }
-    takes_a_place(settings, state, holder);
+    takes_a_place(settings, state, place);
     Ok(())
 }
 
@@ -186,9 +198,18 @@ fn pace_us(breaker: &Breaker, settings: &Protection, percent: i64) -> i64 {
 }
 
 /// Whether one more may run.
-fn has_a_place(settings: &Protection, state: &mut TargetState, now_ms: i64) -> Result<(), Parked> {
+fn has_a_place(
+    settings: &Protection,
+    state: &mut TargetState,
+    now_ms: i64,
+    place: Place<'_>,
+) -> Result<(), Parked> {
     let Some(limit) = settings.concurrency else { return Ok(()) };
-    if state.running(now_ms) < limit {
+    let can_be_counted = match place {
+        Place::Process(name, _) => state.holders.len() < MOST_HOLDERS || state.holders.contains_key(name),
+        Place::Lease(..) => state.leases.len() < MOST_LEASES,
+    };
+    if can_be_counted && state.running(now_ms) < limit {
         return Ok(());
     }
     // Places come free about so often; but where none has for long, none will soon, whatever was usual.
@@ -205,15 +226,19 @@ fn has_a_place(settings: &Protection, state: &mut TargetState, now_ms: i64) -> R
     Err((place, ParkedWhy::Concurrency { limit }))
 }
 
-fn takes_a_place(settings: &Protection, state: &mut TargetState, (name, until): (&str, i64)) {
+fn takes_a_place(settings: &Protection, state: &mut TargetState, place: Place<'_>) {
     if settings.concurrency.is_none() {
         return;
     }
     state.full_since = None;
-    if let Some(held) = state.holders.get_mut(name) {
-        *held = Holder { calls: held.calls.saturating_add(1), until: until.max(held.until), ..*held };
-    } else if state.holders.len() < MOST_HOLDERS {
-        state.holders.insert(name.to_owned(), Holder { calls: 1, until, look: false });
+    match place {
+        Place::Process(name, until) => {
+            let held = state.holders.entry(name.to_owned()).or_insert(Holder { calls: 0, until });
+            *held = Holder { calls: held.calls.saturating_add(1), until: until.max(held.until) };
+        }
+        Place::Lease(lease, until) => {
+            state.leases.insert(lease.to_owned(), until);
+        }
     }
 }
 

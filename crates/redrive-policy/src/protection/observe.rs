@@ -186,31 +186,47 @@ pub fn hold(settings: &Protection, state: &mut TargetState, now_ms: i64, holder:
     }
 }
 
-/// A call of `holder` was ended by somebody else, so its place is free: the holder may not live to say so. One that counts for longer
-/// than `until` has spoken of itself since then and lives; whether it knew of the end it must look itself.
-pub fn free(state: &mut TargetState, holder: &str, until: i64) {
-    let Some(held) = state.holders.get_mut(holder) else { return };
-    held.look = true;
-    if held.until > until {
-        return;
+/// The call under this lease is over, and its place free. Told twice, or by several, it changes nothing more.
+pub fn lease_over(state: &mut TargetState, lease: &str) {
+    if state.leases.remove(lease).is_some() {
+        state.full_since = None;
     }
-    held.calls = held.calls.saturating_sub(1);
-    if held.calls == 0 {
-        state.holders.remove(holder);
+}
+
+/// The call under this lease goes on until then. One that has no place gets none: its end may have been told before.
+pub fn lease_lasts(state: &mut TargetState, lease: &str, until: i64) {
+    if let Some(lasts) = state.leases.get_mut(lease) {
+        *lasts = until.max(*lasts);
     }
-    state.full_since = None;
 }
 
 /// Forgets what was held against a target: its breaker closes, its lines and its budget begin anew. What runs still runs, and what is
 /// parked keeps its time.
 pub fn reset(state: &mut TargetState) {
-    let TargetState { holders, usual_ms, parked_total, opened_total, line, retry_line, mut put_off, .. } =
-        std::mem::take(state);
+    let TargetState {
+        holders,
+        leases,
+        usual_ms,
+        parked_total,
+        opened_total,
+        line,
+        retry_line,
+        mut put_off,
+        ..
+    } = std::mem::take(state);
     put_off.extend([line, retry_line].into_iter().flat_map(|line| [Some(line.end), line.before]).flatten());
     // Whoever resets again and again leaves no more than what there is to count.
     put_off.retain(|stretch| stretch.count > 0);
     put_off.drain(..put_off.len().saturating_sub(MOST_PUT_OFF));
-    *state = TargetState { put_off, holders, usual_ms, parked_total, opened_total, ..TargetState::default() };
+    *state = TargetState {
+        put_off,
+        holders,
+        leases,
+        usual_ms,
+        parked_total,
+        opened_total,
+        ..TargetState::default()
+    };
 }
 
 /// First attempts that went without asking, because the target was known to be well: they pay into the budget all the same.

@@ -14,8 +14,11 @@ use super::{Breaker, Budget, LONGEST_PARK, Protection};
 const PARTS: i64 = 6;
 /// How long calls of a process count at the most after it was heard of: nobody says that they count for longer.
 const LONGEST_HOLD_MS: i64 = 60_000;
-/// The most processes whose running calls are kept.
+/// How long a lease lasts at the most unless it is extended.
+const LONGEST_LEASE_MS: i64 = 12 * 3_600_000;
+/// The most processes whose running calls are kept, and the most leases: no further one has a place.
 pub(super) const MOST_HOLDERS: usize = 1_024;
+pub(super) const MOST_LEASES: usize = 10_000;
 
 /// Where a breaker stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -93,9 +96,6 @@ pub struct Holder {
     pub calls: u32,
     /// When they no longer count: the process has fallen silent.
     pub until: i64,
-    /// Somebody else has ended one of them: the process should look which of them last.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub look: bool,
 }
 
 /// Those who were parked, each behind the other.
@@ -144,8 +144,11 @@ pub struct TargetState {
     /// Who was parked before somebody reset it: they keep their times, and nobody goes behind them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) put_off: Vec<Stretch>,
-    /// Who runs how many calls.
+    /// Which process runs how many calls.
     pub holders: BTreeMap<String, Holder>,
+    /// Calls of workers elsewhere: the lease of each, and until when it lasts. Any process may end or extend it, once or twice.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub leases: BTreeMap<String, i64>,
     /// How long a call takes, as a rule.
     pub(super) usual_ms: u32,
     /// Since when every place has been taken and none came free.
@@ -225,6 +228,7 @@ impl TargetState {
         seen.phase == Phase::Closed
             && seen.window.is_empty()
             && seen.holders.is_empty()
+            && seen.leases.is_empty()
             && seen.line.waiting(now_ms) == 0
             && seen.retry_line.waiting(now_ms) == 0
             && seen.put_off(now_ms) == 0
@@ -277,18 +281,22 @@ impl TargetState {
         })
     }
 
-    /// Calls that run, but for those of processes that fell silent.
+    /// Calls that run, but for those of processes that fell silent and of leases that lapsed.
     pub(super) fn running(&self, now_ms: i64) -> u32 {
+        let leases = self.leases.values().filter(|until| **until > now_ms).count();
         let living = self.holders.values().filter(|holder| holder.until > now_ms);
-        living.fold(0, |sum, holder| sum.saturating_add(holder.calls))
+        living.fold(u32::try_from(leases).unwrap_or(u32::MAX), |sum, holder| sum.saturating_add(holder.calls))
     }
 
-    /// What time has changed: parts of the window that are over, holders that fell silent, a breaker whose time has come,
+    /// What time has changed: parts of the window that are over, holders that fell silent, leases that lapsed, a breaker whose time has come,
     /// and whatever a clock that went back has left ahead.
     pub(super) fn mend(&mut self, settings: &Protection, now_ms: i64) {
         self.holders.retain(|_, holder| holder.until > now_ms && settings.concurrency.is_some());
         let longest = now_ms.saturating_add(LONGEST_HOLD_MS);
         self.holders.values_mut().for_each(|holder| holder.until = holder.until.min(longest));
+        self.leases.retain(|_, until| *until > now_ms && settings.concurrency.is_some());
+        let longest = now_ms.saturating_add(LONGEST_LEASE_MS);
+        self.leases.values_mut().for_each(|until| *until = (*until).min(longest));
         // The first of a line never waits so long, and nothing comes back so late: a clock has gone back.
         let far_us = micros(now_ms).saturating_add(micros(millis(LONGEST_PARK)).saturating_mul(2));
         for line in [&mut self.line, &mut self.retry_line] {

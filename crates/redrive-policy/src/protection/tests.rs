@@ -18,7 +18,7 @@ fn sick(began: i64) -> CallResult {
 }
 
 fn ask_one(settings: &Protection, state: &mut TargetState, now: i64, ask: Ask) -> Admission {
-    admit(settings, state, now, ("me", now + 30_000), &[ask], &mut Rng::seeded(1)).remove(0)
+    admit(settings, state, now, Place::Process("me", now + 30_000), &[ask], &mut Rng::seeded(1)).remove(0)
 }
 
 fn parked_until(admission: &Admission) -> i64 {
@@ -90,7 +90,8 @@ fn a_target_is_tried_by_few_and_heals_step_by_step() {
     assert!((5_000..=5_500).contains(&(first - T0)), "{}", first - T0);
     // Three may try, the fourth waits.
     let asks = [Ask { waited: true, ..Ask::default() }; 4];
-    let answers = admit(&settings, &mut state, first, ("me", first + 30_000), &asks, &mut Rng::seeded(1));
+    let answers =
+        admit(&settings, &mut state, first, Place::Process("me", first + 30_000), &asks, &mut Rng::seeded(1));
     assert_eq!(answers.iter().filter(|answer| answer.goes()).count(), 3);
     assert!(matches!(&answers[3], Admission::Park { why: ParkedWhy::Probing, .. }));
     // One that began before the outage was noticed says nothing about now.
@@ -100,7 +101,8 @@ fn a_target_is_tried_by_few_and_heals_step_by_step() {
     let Phase::Open { until, times, .. } = state.phase else { panic!("{:?}", state.phase) };
     assert_eq!(times, 2);
     assert!((10_000..=11_000).contains(&(until - first - 20)));
-    let answers = admit(&settings, &mut state, until, ("me", until), &asks, &mut Rng::seeded(1));
+    let answers =
+        admit(&settings, &mut state, until, Place::Process("me", until), &asks, &mut Rng::seeded(1));
     assert_eq!(answers.iter().filter(|answer| answer.goes()).count(), 3);
     observe(&settings, &mut state, until + 5, &[well(until), well(until), well(until)], &mut Rng::seeded(1));
     assert_eq!(state.phase.name(), "ramp");
@@ -117,7 +119,7 @@ fn a_lost_probe_is_replaced() {
     let at = T0 + 6_000;
     let asks = [Ask::default(); 3];
     assert!(
-        admit(&settings, &mut state, at, ("dead", at), &asks, &mut Rng::seeded(1))
+        admit(&settings, &mut state, at, Place::Process("dead", at), &asks, &mut Rng::seeded(1))
             .iter()
             .all(Admission::goes)
     );
@@ -130,37 +132,71 @@ fn a_lost_probe_is_replaced() {
 fn a_silent_holder_frees_its_share() {
     let settings = Protection { concurrency: Some(2), ..Protection::default() };
     let mut state = TargetState::default();
-    let both =
-        admit(&settings, &mut state, T0, ("dead", T0 + 30_000), &[Ask::default(); 3], &mut Rng::seeded(1));
+    let both = admit(
+        &settings,
+        &mut state,
+        T0,
+        Place::Process("dead", T0 + 30_000),
+        &[Ask::default(); 3],
+        &mut Rng::seeded(1),
+    );
     assert_eq!(both.iter().map(Admission::goes).collect::<Vec<_>>(), [true, true, false]);
     assert_eq!(state.standing(&settings, T0).running, 2);
     assert!(!ask_one(&settings, &mut state, T0 + 29_999, Ask::default()).goes());
     assert!(ask_one(&settings, &mut state, T0 + 30_000, Ask::default()).goes());
     assert_eq!(state.standing(&settings, T0 + 30_000).running, 1);
-    hold(&settings, &mut state, T0 + 30_001, "me", Holder { calls: 0, until: 0, look: false });
+    hold(&settings, &mut state, T0 + 30_001, "me", Holder { calls: 0, until: 0 });
     assert_eq!(state.standing(&settings, T0 + 30_001).running, 0);
 }
 
-/// R-P15: a call that was ended through another process is over, whether the process that let it through lives or not. One that has
-/// spoken of itself since then is believed.
+fn lend(settings: &Protection, state: &mut TargetState, now: i64, lease: &str) -> Admission {
+    let place = Place::Lease(lease, now + 15_000);
+    admit(settings, state, now, place, &[Ask::default()], &mut Rng::seeded(1)).remove(0)
+}
+
+/// R-P15: work under a lease has its place until it ends or the lease lapses, whoever let it through and whoever tells. Told late, twice or
+/// by several, an end frees one place and no other; an extension brings none back.
 #[test]
-fn a_call_that_ended_elsewhere_frees_its_place() {
+fn a_lease_has_one_place_while_it_lasts() {
     let settings = Protection { concurrency: Some(2), ..Protection::default() };
     let mut state = TargetState::default();
-    for _ in 0..2 {
-        assert!(ask_one(&settings, &mut state, T0, Ask::default()).goes());
-    }
-    assert!(!ask_one(&settings, &mut state, T0 + 10, Ask::default()).goes());
-    free(&mut state, "me", T0 + 9 + 30_000);
-    assert_eq!(state.holders["me"].calls, 1);
-    assert!(ask_one(&settings, &mut state, T0 + 20, Ask::default()).goes());
-    free(&mut state, "me", T0 + 19 + 30_000);
-    assert_eq!(state.holders["me"].calls, 2, "it lives, and says that two run");
-    free(&mut state, "another", T0 + 30_000);
+    assert!(lend(&settings, &mut state, T0, "a").goes());
+    assert!(lend(&settings, &mut state, T0, "b").goes());
+    assert!(!lend(&settings, &mut state, T0 + 10, "c").goes());
     for _ in 0..3 {
-        free(&mut state, "me", T0 + 21 + 30_000);
+        lease_over(&mut state, "a");
+        lease_lasts(&mut state, "a", T0 + 90_000);
     }
-    assert!(state.holders.is_empty());
+    lease_over(&mut state, "never");
+    assert_eq!(state.standing(&settings, T0 + 10).running, 1);
+    // Nobody knows whether the first time was heard: it is one place all the same.
+    assert!(lend(&settings, &mut state, T0 + 20, "c").goes());
+    assert!(lend(&settings, &mut state, T0 + 21, "c").goes());
+    assert!(
+        !ask_one(&settings, &mut state, T0 + 22, Ask::default()).goes(),
+        "a process's own calls count with them"
+    );
+    lease_lasts(&mut state, "b", T0 + 60_000);
+    assert_eq!(state.standing(&settings, T0 + 15_021).running, 1, "one has lapsed, one was extended");
+    assert!(ask_one(&settings, &mut state, T0 + 15_021, Ask::default()).goes());
+    assert_eq!(state.standing(&settings, T0 + 60_000).running, 0);
+    assert!(state.is_idle(&settings, T0 + 60_000));
+}
+
+/// R-P15: what cannot be counted has no place: neither so many processes nor so many leases pass a limit.
+#[test]
+fn what_is_not_counted_does_not_go() {
+    let settings = Protection { concurrency: Some(1_000_000), ..Protection::default() };
+    let mut state = TargetState::default();
+    let leases = (0..10_001).map(|n| lend(&settings, &mut state, T0, &n.to_string()).goes());
+    assert_eq!(leases.filter(|goes| *goes).count(), 10_000);
+    let mut state = TargetState::default();
+    let mut process = |name: &str| {
+        let place = Place::Process(name, T0 + 30_000);
+        admit(&settings, &mut state, T0, place, &[Ask::default()], &mut Rng::seeded(1))[0].goes()
+    };
+    assert!((0..1_024).all(|n| process(&n.to_string())));
+    assert!(!process("one more") && process("7"));
 }
 
 /// R-P15: work that waits for a place costs next to nothing while none comes free, and soon fills those that do.
@@ -171,10 +207,11 @@ fn who_waits_for_a_place_asks_seldom() {
         let mut state = TargetState::default();
         let ask = |state: &mut TargetState, now: i64| {
             let asks = [Ask { waited: true, ..Ask::default() }];
-            admit(&settings, state, now, ("me", now + 30_000), &asks, &mut Rng::seeded(1)).remove(0)
+            admit(&settings, state, now, Place::Process("me", now + 30_000), &asks, &mut Rng::seeded(1))
+                .remove(0)
         };
         let lives = |state: &mut TargetState, now: i64| {
-            hold(&settings, state, now, "me", Holder { calls: limit, until: now + 30_000, look: false });
+            hold(&settings, state, now, "me", Holder { calls: limit, until: now + 30_000 });
         };
         for _ in 0..limit {
             assert!(ask(&mut state, T0).goes());
@@ -194,7 +231,7 @@ fn who_waits_for_a_place_asks_seldom() {
             parked < 200 + 100 * limit + 14 * waiting,
             "{limit} places, {waiting} wait: parked {parked} times"
         );
-        hold(&settings, &mut state, end, "me", Holder { calls: 0, until: end, look: false });
+        hold(&settings, &mut state, end, "me", Holder { calls: 0, until: end });
         let filled =
             untils.iter().take(limit as usize).filter(|until| ask(&mut state, **until).goes()).count();
         assert_eq!(filled, untils.len().min(limit as usize));
@@ -209,7 +246,8 @@ fn the_budget_bounds_what_is_done_again() {
     let mut state = TargetState::default();
     let again = Ask { again: true, waited: false };
     let go = |state: &mut TargetState, now: i64, ask: Ask, times: usize| {
-        let answers = admit(&settings, state, now, ("me", now), &vec![ask; times], &mut Rng::seeded(1));
+        let answers =
+            admit(&settings, state, now, Place::Process("me", now), &vec![ask; times], &mut Rng::seeded(1));
         answers.iter().filter(|answer| answer.goes()).count()
     };
     assert_eq!(go(&mut state, T0, again, 300), 100, "ten seconds of the floor had gathered");
@@ -219,7 +257,7 @@ fn the_budget_bounds_what_is_done_again() {
     // Those who were parked come ten a second, and each finds what it needs.
     let mut state = TargetState::default();
     let asks = vec![again; 200];
-    let answers = admit(&settings, &mut state, T0, ("me", T0), &asks, &mut Rng::seeded(1));
+    let answers = admit(&settings, &mut state, T0, Place::Process("me", T0), &asks, &mut Rng::seeded(1));
     let untils: Vec<i64> = answers.iter().filter(|answer| !answer.goes()).map(parked_until).collect();
     assert_eq!((untils.len(), untils[0], untils[99]), (100, T0 + 100, T0 + 10_000));
     for until in untils {
@@ -248,7 +286,7 @@ fn extremes_and_a_clock_that_goes_back() {
             &settings,
             &mut state,
             now,
-            ("me", i64::MAX),
+            Place::Process("me", i64::MAX),
             &[Ask { again: true, waited: true }; 3],
             &mut Rng::seeded(1),
         );
@@ -269,7 +307,8 @@ fn slow_rates_are_obeyed() {
     let mut state = TargetState::default();
     let mut go = |now: i64, waited: bool| {
         let asks = [Ask { again: false, waited }; 5];
-        let answers = admit(&settings, &mut state, now, ("me", now), &asks, &mut Rng::seeded(1));
+        let answers =
+            admit(&settings, &mut state, now, Place::Process("me", now), &asks, &mut Rng::seeded(1));
         (answers.iter().filter(|answer| answer.goes()).count(), state.standing(&settings, now).parked)
     };
     assert_eq!(go(T0, false), (3, 2));
@@ -300,7 +339,7 @@ fn the_state_is_kept_as_json() {
 fn a_reset_forgets_what_was_held_against_it() {
     let settings = Protection { concurrency: Some(1), ..breaker_only() };
     let mut state = fallen(&settings);
-    hold(&settings, &mut state, T0, "me", Holder { calls: 1, until: T0 + 30_000, look: false });
+    hold(&settings, &mut state, T0, "me", Holder { calls: 1, until: T0 + 30_000 });
     reset(&mut state);
     assert_eq!((state.phase.name(), state.opened_total), ("closed", 1));
     assert!(!ask_one(&settings, &mut state, T0, Ask::default()).goes());
@@ -312,7 +351,7 @@ fn those_who_wait_are_counted_as_they_are() {
     let settings = breaker_only();
     let mut state = fallen(&settings);
     let asks = [Ask::default(); 30];
-    let answers = admit(&settings, &mut state, T0 + 1, ("me", T0), &asks, &mut Rng::seeded(1));
+    let answers = admit(&settings, &mut state, T0 + 1, Place::Process("me", T0), &asks, &mut Rng::seeded(1));
     let mut untils: Vec<i64> = answers.iter().map(parked_until).collect();
     let mut now = T0;
     for turn in 0..500 {
@@ -354,7 +393,7 @@ proptest! {
         for (step, asks, waited) in steps {
             now += step;
             let asks = vec![Ask { again: false, waited }; asks];
-            let answers = admit(&settings, &mut state, now, ("me", now), &asks, &mut Rng::seeded(1));
+            let answers = admit(&settings, &mut state, now, Place::Process("me", now), &asks, &mut Rng::seeded(1));
             gone.extend(answers.iter().filter(|answer| answer.goes()).map(|_| now));
         }
         for (i, from) in gone.iter().enumerate() {
@@ -372,7 +411,7 @@ proptest! {
         let settings = Protection { rate: Some(Rate::per_second(count)), ..Protection::default() };
         let mut state = TargetState::default();
         let answers =
-            admit(&settings, &mut state, T0, ("me", T0), &vec![Ask::default(); asks], &mut Rng::seeded(1));
+            admit(&settings, &mut state, T0, Place::Process("me", T0), &vec![Ask::default(); asks], &mut Rng::seeded(1));
         let untils: Vec<i64> = answers.iter().skip(1).map(parked_until).collect();
         for (number, until) in untils.iter().enumerate() {
             let expected = (i64::try_from(number).unwrap() + 1) * 1_000_000 / i64::from(count) / 1_000;
@@ -400,11 +439,11 @@ proptest! {
             let name = who.to_string();
             if ends {
                 runs[who] = runs[who].saturating_sub(asks);
-                hold(&settings, &mut state, now, &name, Holder { calls: runs[who], until: now + 30_000, look: false });
+                hold(&settings, &mut state, now, &name, Holder { calls: runs[who], until: now + 30_000 });
             } else {
                 let asks = vec![Ask::default(); asks as usize];
                 let answers =
-                    admit(&settings, &mut state, now, (&name, now + 30_000), &asks, &mut Rng::seeded(1));
+                    admit(&settings, &mut state, now, Place::Process(&name, now + 30_000), &asks, &mut Rng::seeded(1));
                 runs[who] += u32::try_from(answers.iter().filter(|answer| answer.goes()).count()).unwrap();
             }
             prop_assert!(runs.iter().sum::<u32>() <= limit);
@@ -425,7 +464,7 @@ proptest! {
         for (step, asks, how, again) in steps {
             now += step;
             let asks = vec![Ask { again, waited: how == 0 }; asks];
-            let answers = admit(&settings, &mut state, now, ("me", now + 30_000), &asks, &mut rng);
+            let answers = admit(&settings, &mut state, now, Place::Process("me", now + 30_000), &asks, &mut rng);
             let mut results = Vec::new();
             for answer in answers {
                 match answer {
@@ -435,16 +474,16 @@ proptest! {
                     }
                 }
             }
-            hold(&settings, &mut state, now, "me", Holder { calls: 0, until: now, look: false });
+            hold(&settings, &mut state, now, "me", Holder { calls: 0, until: now });
             observe(&settings, &mut state, now, &results, &mut rng);
         }
         let mut waits = now;
         let mut went = 0;
         for _ in 0..200 {
-            match admit(&settings, &mut state, waits, ("me", waits), &[Ask { again: true, waited: true }], &mut rng).remove(0) {
+            match admit(&settings, &mut state, waits, Place::Process("me", waits), &[Ask { again: true, waited: true }], &mut rng).remove(0) {
                 Admission::Go => {
                     observe(&settings, &mut state, waits, &[well(waits)], &mut rng);
-                    hold(&settings, &mut state, waits, "me", Holder { calls: 0, until: waits, look: false });
+                    hold(&settings, &mut state, waits, "me", Holder { calls: 0, until: waits });
                     went += 1;
                     waits += 100;
                 }
@@ -461,7 +500,7 @@ fn nobody_waits_much_longer_than_there_was_no_place() {
     let settings = Protection { concurrency: Some(4), ..Protection::default() };
     let mut state = TargetState::default();
     let mut rng = Rng::seeded(7);
-    let gone = ("gone", T0 + 30_000);
+    let gone = Place::Process("gone", T0 + 30_000);
     assert_eq!(
         admit(&settings, &mut state, T0, gone, &[Ask::default(); 4], &mut rng)
             .iter()
@@ -475,7 +514,8 @@ fn nobody_waits_much_longer_than_there_was_no_place() {
         now = now.max(next);
         let one = waits.iter().position(|at| *at == next).unwrap();
         let ask = [Ask { again: false, waited: next > T0 + 1 }];
-        let answer = admit(&settings, &mut state, now, ("me", now + 30_000), &ask, &mut rng).pop();
+        let answer =
+            admit(&settings, &mut state, now, Place::Process("me", now + 30_000), &ask, &mut rng).pop();
         let Some(Admission::Park { until, .. }) = answer else { panic!("there is no place: {answer:?}") };
         (waits[one], asks) = (until, asks + 1);
     }
@@ -484,26 +524,21 @@ fn nobody_waits_much_longer_than_there_was_no_place() {
     assert!(asks < 2_000, "{asks} asked in vain");
 }
 
-/// R-P15: who has spoken of itself since a call of it was ended by somebody else lives, and is asked to look; nothing is taken from it.
-#[test]
-fn who_lives_looks_itself() {
-    let settings = Protection { concurrency: Some(4), ..Protection::default() };
-    let mut state = TargetState::default();
-    hold(&settings, &mut state, T0, "me", Holder { calls: 2, until: T0 + 30_000, look: false });
-    free(&mut state, "me", T0 + 29_999);
-    assert_eq!(state.holders["me"], Holder { calls: 2, until: T0 + 30_000, look: true });
-    hold(&settings, &mut state, T0 + 1, "me", Holder { calls: 1, until: T0 + 30_001, look: false });
-    free(&mut state, "me", T0 + 30_001);
-    assert!(state.holders.is_empty(), "it has fallen silent, or has not heard");
-}
-
 /// Reliability row 16: what a dead process held before the clock went back comes free as soon as it would have anyway.
 #[test]
 fn a_clock_that_went_back_frees_the_places_of_the_dead() {
     let settings = Protection { concurrency: Some(1), ..Protection::default() };
     let mut state = TargetState::default();
     let ask = |state: &mut TargetState, now: i64, who: &str| {
-        admit(&settings, state, now, (who, now + 30_000), &[Ask::default()], &mut Rng::seeded(1))[0].goes()
+        admit(
+            &settings,
+            state,
+            now,
+            Place::Process(who, now + 30_000),
+            &[Ask::default()],
+            &mut Rng::seeded(1),
+        )[0]
+        .goes()
     };
     assert!(ask(&mut state, T0 + 3_600_000, "dead"));
     assert!(!ask(&mut state, T0, "other"), "nobody knows that it is dead");

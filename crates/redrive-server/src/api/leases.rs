@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::header;
 use redrive::engine::{HandedOut, HeldLease, RemoteRequest};
 use redrive_policy::Lang;
-use redrive_store::{LeaseToken, MAX_NAME_BYTES, Refusal, Renewal};
+use redrive_store::{MAX_NAME_BYTES, Refusal, Renewal};
 use serde_json::value::RawValue;
 
 use super::jobs::not_alerts;
@@ -70,8 +70,8 @@ async fn lease(
     };
     let items: Vec<LeasedItem<'_>> = handed.iter().map(told).collect();
     let answer = serde_json::to_vec(&Leased { items }).map_err(|_| Problem::of(Code::Internal))?;
-    let tokens: Vec<LeaseToken> = handed.iter().map(|handed| handed.leased.token).collect();
-    let answer = Answer::new(HandingOut::new(Bytes::from(answer), remote, tokens));
+    let held = handed.into_iter().map(|handed| handed.held).collect();
+    let answer = Answer::new(HandingOut::new(Bytes::from(answer), remote, held));
     Ok(([(header::CONTENT_TYPE, "application/json")], answer).into_response())
 }
 
@@ -105,7 +105,7 @@ fn asked(server: &Server, queue: String, body: LeaseBody) -> Result<RemoteReques
 
 /// A job as its worker gets it.
 fn told(handed: &HandedOut) -> LeasedItem<'_> {
-    let HandedOut { lease, leased, idempotency_key } = handed;
+    let HandedOut { lease, leased, idempotency_key, .. } = handed;
     let job = &leased.job;
     // A payload is passed on as it is: reading it is the worker's business.
     let payload = match as_json(&job.payload) {

@@ -7,7 +7,7 @@
 mod asked;
 mod text;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::future::poll_fn;
 use std::task::Poll;
@@ -16,8 +16,8 @@ use std::time::Duration;
 use redrive_policy::protection::CallResult;
 use redrive_policy::{KnownSecrets, Verdict};
 use redrive_store::{
-    Ending, EventSeq, Job, JobId, LeaseRequest, LeaseToken, LeasedJob, LetterReason, Output, Renewal,
-    Settled, Settlement, StoreError, Timestamp, Trouble, WorkerId,
+    Ending, EventSeq, JobId, LeaseRequest, LeaseToken, LeasedJob, LetterReason, Output, Renewal, Settled,
+    Settlement, StoreError, Timestamp, Trouble, WorkerId,
 };
 
 pub use text::HeldLease;
@@ -25,7 +25,7 @@ pub use text::HeldLease;
 use super::attempt::late;
 use super::executor::Boxed;
 use super::settle::{Failing, bounded_why, classified, ending_of, redacted_output, set_aside};
-use super::target::{MadeBy, result_of};
+use super::target::{MadeBy, News, result_of};
 use super::{Engine, EngineError};
 use crate::bounded::both_ends;
 use crate::outcome::Evidence;
@@ -73,6 +73,8 @@ pub struct RemoteRequest {
 pub struct HandedOut {
     /// The lease, as the worker shows it.
     pub lease: String,
+    /// The lease, as it is read when it comes back.
+    pub held: HeldLease,
     /// The job and its attempt.
     pub leased: LeasedJob,
     /// The key that its effects carry, the same for each attempt.
@@ -228,7 +230,9 @@ impl Remote {
         let mut settlements = Vec::with_capacity(ends.len());
         let of_tasks: Vec<JobId> =
             ends.iter().filter(|end| end.held.of_task).map(|end| end.held.token.job).collect();
-        let mut of_others = self.of_others(&ends).await?;
+        let protected = ends.iter().enumerate().filter(|(_, end)| end.held.protected);
+        let protected: Vec<(usize, HeldLease)> =
+            protected.map(|(place, end)| (place, end.held.clone())).collect();
         let now = self.engine.store_now().await?;
         let mut ends = ends.into_iter().peekable();
         while ends.peek().is_some() {
@@ -239,17 +243,18 @@ impl Remote {
             }
         }
         let decided: Vec<Decided> = settlements.iter().map(decided).collect();
-        let results = settlements.iter().map(|one| {
-            let (job, began, by) = of_others.remove(&one.token)?;
-            Some((job, result_of(&one.ending, began), by))
+        let came = protected.iter().map(|(place, held)| {
+            let settlement = settlements.get(*place)?;
+            Some(result_of(&settlement.ending, held.leased_at.millis()))
         });
-        let results: Vec<Option<(Job, CallResult, u64)>> = results.collect();
+        let came: Vec<Option<CallResult>> = came.collect();
         let settled = self.engine.settle(settlements).await?;
-        let heard = results.into_iter().zip(&settled).filter(|(_, settled)| **settled != Settled::Stale);
-        let heard: Vec<(Job, CallResult, u64)> = heard.filter_map(|(result, _)| result).collect();
-        if !heard.is_empty() {
-            self.engine.observe_of_others(heard).await;
-        }
+        // Of one that was lost nothing is known but that: whoever ended it may not have lived to tell that its place is free.
+        let heard = protected.iter().zip(came).map(|((place, held), came)| {
+            let ours = settled.get(*place).is_some_and(|settled| *settled != Settled::Stale);
+            (held.lent(), News::Over(came.filter(|_| ours)))
+        });
+        self.engine.hear_of_lent(heard.collect()).await;
         for job in of_tasks {
             self.engine.subtask_moved(job);
         }
@@ -264,36 +269,29 @@ impl Remote {
             .collect())
     }
 
-    /// The jobs that another process has let through to a protected target, when they began, and who it was: it will not hear how
-    /// they end.
-    async fn of_others(
-        &self,
-        ends: &[RemoteEnd],
-    ) -> Result<HashMap<LeaseToken, (Job, i64, u64)>, EngineError> {
-        let mut jobs = HashMap::new();
-        for RemoteEnd { held, .. } in ends {
-            if let Some(by) = held.let_through_by
-                && !self.engine.let_through(held.token)
-                && let Some(job) =
-                    self.engine.store().job(held.token.job).await?.and_then(|record| record.job)
-            {
-                jobs.insert(held.token, (job, held.leased_at.millis(), by));
-            }
-        }
-        Ok(jobs)
-    }
-
     /// Extends leases, each by the time that it was asked for with, in one transaction.
     pub async fn extend(&self, held: &[HeldLease]) -> Result<Vec<Renewal>, EngineError> {
         let tokens: Vec<LeaseToken> = held.iter().map(|held| held.token).collect();
-        Ok(self.engine.store().renew(self.engine.now(), self.worker, PRESENCE, tokens).await?)
+        let renewed = self.engine.store().renew(self.engine.now(), self.worker, PRESENCE, tokens).await?;
+        let protected = held.iter().zip(&renewed).filter(|(held, _)| held.protected);
+        let heard = protected.map(|(held, renewal)| match renewal {
+            Renewal::Extended | Renewal::CancelRequested => (held.lent(), News::Lasts(held.lease_for)),
+            Renewal::Lost => (held.lent(), News::Over(None)),
+        });
+        self.engine.hear_of_lent(heard.collect()).await;
+        Ok(renewed)
     }
 
     /// Gives back what nobody has got: the worker went away before its answer was sent.
-    pub async fn give_back(&self, tokens: Vec<LeaseToken>) -> Result<(), EngineError> {
+    pub async fn give_back(&self, held: Vec<HeldLease>) -> Result<(), EngineError> {
         let why = "the worker went away before it began";
-        let released = |token| Settlement { token, ending: Ending::Released { why: why.to_owned() } };
-        self.engine.settle(tokens.into_iter().map(released).collect()).await?;
+        let released = |held: &HeldLease| Settlement {
+            token: held.token,
+            ending: Ending::Released { why: why.to_owned() },
+        };
+        self.engine.settle(held.iter().map(released).collect()).await?;
+        let protected = held.iter().filter(|held| held.protected);
+        self.engine.hear_of_lent(protected.map(|held| (held.lent(), News::Over(None))).collect()).await;
         Ok(())
     }
 
@@ -403,6 +401,9 @@ impl Kept<'_> {
         if engine.passes_freely(&self.leased, MadeBy::Elsewhere) {
             return Ok(());
         }
+        // Before anything is awaited: what goes back has no place any more.
+        let protected = self.leased.iter().filter(|leased| engine.is_protected_elsewhere(&leased.job));
+        self.protected = protected.map(|leased| leased.token).collect();
         let endings = engine.gate(&self.leased, MadeBy::Elsewhere, None).await?;
         let parked = self
             .leased
@@ -415,7 +416,6 @@ impl Kept<'_> {
             engine.settle(parked).await?;
             self.leased.retain(|leased| !tokens.contains(&leased.token));
         }
-        self.protected = engine.may_end_elsewhere(&self.leased);
         Ok(())
     }
 
@@ -426,11 +426,10 @@ impl Kept<'_> {
         let hand = |leased: LeasedJob| {
             let max_retries = policies.max_retries_of(&leased.job);
             let protected = self.protected.contains(&leased.token);
-            let let_through_by = protected.then(|| engine.holder_number());
-            let held = HeldLease { let_through_by, ..HeldLease::of(&leased, lease_for, max_retries, now) };
+            let held = HeldLease { protected, ..HeldLease::of(&leased, lease_for, max_retries, now) };
             let idempotency_key =
                 leased.job.idempotency_key.clone().unwrap_or_else(|| leased.job.id.idempotency_key(store_id));
-            HandedOut { lease: sealer.write(&held), leased, idempotency_key }
+            HandedOut { lease: sealer.write(&held), held, leased, idempotency_key }
         };
         leased.into_iter().map(hand).collect()
     }
@@ -442,9 +441,14 @@ impl Drop for Kept<'_> {
             return;
         }
         let remote = self.remote.clone();
-        let tokens = self.leased.iter().map(|leased| leased.token).collect();
+        let now = remote.engine.now();
+        let held = |leased: &LeasedJob| {
+            let protected = self.protected.contains(&leased.token);
+            HeldLease { protected, ..HeldLease::of(leased, Duration::ZERO, 0, now) }
+        };
+        let held = self.leased.iter().map(held).collect();
         tokio::spawn(async move {
-            if let Err(error) = remote.give_back(tokens).await {
+            if let Err(error) = remote.give_back(held).await {
                 tracing::warn!(%error, "jobs that nobody got are not given back; their leases lapse");
             }
         });

@@ -10,6 +10,7 @@
 //! Every time in a state is the store's: servers whose clocks differ must agree on who still runs a call.
 
 mod gate;
+mod lent;
 mod local;
 mod matter;
 mod name;
@@ -28,6 +29,7 @@ use redrive_store::LeaseToken;
 use super::{Engine, EngineError};
 use crate::chance;
 pub(super) use gate::result_of;
+pub(super) use lent::{Lent, News};
 use local::Local;
 pub(super) use name::MadeBy;
 
@@ -45,8 +47,6 @@ const FRESH_FOR: Duration = Duration::from_secs(1);
 const LIMITS_EVERY: Duration = Duration::from_secs(1);
 /// How long calls of a process count after it was heard of last.
 const HOLD_FOR: Duration = Duration::from_secs(30);
-/// How often it is looked whether a lease that another process may end still lasts.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often successes of a target that is well are told.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 /// After how long without a change it is looked whether a state can be forgotten.
@@ -57,11 +57,10 @@ const MOST: usize = 4_096;
 /// What one process knows of targets.
 pub(super) struct Targets {
     /// Who it is to the others.
-    holder_number: u64,
     holder: String,
     rules: RwLock<Arc<Rules>>,
     local: Mutex<HashMap<Arc<str>, Local>>,
-    /// What was let through and has not ended.
+    /// What this process runs: it was let through and has not ended.
     admitted: Mutex<HashMap<LeaseToken, Admitted>>,
     /// One change of the board at a time: in one process nobody outruns another.
     turn: tokio::sync::Mutex<()>,
@@ -74,8 +73,6 @@ struct Admitted {
     began: i64,
     /// When it is looked whether the lease still lasts, on the steady clock.
     look_at: Duration,
-    /// Another process may end it.
-    elsewhere: bool,
 }
 
 /// How targets are protected: what the configuration says, and what was set since.
@@ -118,17 +115,10 @@ impl Rules {
     }
 }
 
-/// How a process is called on the board.
-fn holder_name(number: u64) -> String {
-    format!("{number:016x}")
-}
-
 impl Targets {
     pub(super) fn new(settings: TargetSettings) -> Targets {
-        let holder_number = chance::fresh().next_u64();
         Targets {
-            holder_number,
-            holder: holder_name(holder_number),
+            holder: format!("{:016x}", chance::fresh().next_u64()),
             rules: RwLock::new(Arc::new(Rules::new(settings, BTreeMap::new(), None))),
             local: Mutex::default(),
             admitted: Mutex::default(),
@@ -156,11 +146,6 @@ impl Targets {
 }
 
 impl Engine {
-    /// Who this process is to those who end what it has let through.
-    pub(super) fn holder_number(&self) -> u64 {
-        self.targets_known().holder_number
-    }
-
     fn targets_known(&self) -> &Targets {
         &self.0.targets
     }

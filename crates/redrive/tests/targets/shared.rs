@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive::engine::Engine;
-use redrive_store::{Postgres, PostgresOptions, Store};
+use redrive_store::{Ending, LeaseRequest, Postgres, PostgresOptions, Renewal, Settlement, Store};
 
-use super::support::{Elsewhere, World, call, config, run};
+use super::support::{Elsewhere, Has, World, call, config, run};
 
 /// R-P15, reliability "state of the breaker in memory": what one engine has found out holds for the other within a second.
 #[test]
@@ -47,23 +47,34 @@ fn two_engines_on_one_postgresql_share_the_breaker() {
     });
 }
 
-/// R-P15: a limit holds over all engines, and what a killed one had comes free once it has been silent for half a minute.
+const THREE: &str = "[targets.\"key:a.example\"]\nconcurrency = 3\n";
+
+/// R-P15: a limit holds over all engines, and what a killed one ran itself comes free once it has been silent for half a minute.
 #[test]
 fn a_killed_engine_frees_its_share() {
     run(async {
         let world = World::new();
-        let settings = "[targets.\"key:a.example\"]\nconcurrency = 3\n";
-        let (one, two) = (world.engine(settings, 1), world.engine(settings, 2));
-        let (first, second) = (Elsewhere::new(&one).await, Elsewhere::new(&two).await);
+        let (one, two) = (world.engine(THREE, 1), world.engine(THREE, 2));
+        let second = Elsewhere::new(&two).await;
         let jobs = (0..8).map(|_| call("a.example")).collect();
         world.store.enqueue(one.now(), jobs).await.unwrap();
-        let had = first.take(2).await;
-        assert_eq!(had.len(), 2);
-        assert_eq!(second.take(10).await.len(), 1, "three at a time, over both");
-        // It is gone without a word. The other lives, and says so.
-        drop((had, first, one));
         let worker =
             world.store.register(two.now(), "tidy".to_owned(), Duration::from_hours(1)).await.unwrap();
+        let request = LeaseRequest {
+            queues: Vec::new(),
+            kinds: Vec::new(),
+            max: 2,
+            lease_for: Duration::from_mins(10),
+            begin: true,
+            wait: Duration::ZERO,
+            worker,
+            reserved_only: false,
+        };
+        let leased = world.store.lease(one.now(), request).await.unwrap();
+        assert_eq!(one.admit(leased).await.unwrap().len(), 2);
+        assert_eq!(second.take(10).await.len(), 1, "three at a time, over both");
+        // It is gone without a word. The other lives, and says so.
+        drop(one);
         for _ in 0..29 {
             world.clock.advance(Duration::from_secs(1));
             two.maintain(worker).await.unwrap();
@@ -73,8 +84,87 @@ fn a_killed_engine_frees_its_share() {
         assert_eq!(
             second.take(10).await.len(),
             2,
-            "its own one still runs, and the two of the dead count no more"
+            "what was lent still runs, and the two of the dead count no more"
         );
+    });
+}
+
+/// R-P15, reliability row 2: what a killed engine has lent goes on, and so does its place, for as long as its worker extends it through
+/// another one. What nobody extends comes free when its lease lapses.
+#[test]
+fn what_a_killed_engine_has_lent_keeps_its_place() {
+    run(async {
+        let world = World::new();
+        let (one, two) = (world.engine(THREE, 1), world.engine(THREE, 2));
+        let (first, second) = (Elsewhere::new(&one).await, Elsewhere::new(&two).await);
+        let jobs = (0..8).map(|_| call("a.example")).collect();
+        world.store.enqueue(one.now(), jobs).await.unwrap();
+        let had = first.take(3).await;
+        assert_eq!(had.len(), 3);
+        drop((first, one));
+        let held = [second.remote.read(&had[0].lease).unwrap()];
+        for minute in 1..=30 {
+            world.clock.advance(Duration::from_mins(1));
+            if minute % 5 == 0 {
+                assert_eq!(second.remote.extend(&held).await.unwrap(), [Renewal::Extended]);
+            }
+            let running = two.target("key:a.example").await.unwrap().unwrap().standing.running;
+            assert_eq!(running, if minute < 10 { 3 } else { 1 }, "minute {minute}");
+        }
+        // Asked about once more they are known to be lost, and nobody's place is freed by it.
+        let lost = had[1..].iter().map(|has| second.remote.read(&has.lease).unwrap()).collect::<Vec<_>>();
+        second.end(had, true).await;
+        assert_eq!(second.take(10).await.len(), 3, "all places are free");
+        for _ in 0..2 {
+            assert_eq!(second.remote.extend(&lost).await.unwrap(), [Renewal::Lost; 2]);
+            assert_eq!(two.target("key:a.example").await.unwrap().unwrap().standing.running, 3);
+        }
+    });
+}
+
+/// R-P15, reliability row 2: an engine was killed when the end of an attempt was written and not yet told. Its worker tells it again to
+/// another one, which finds nothing to write, and the place is free: once, however often it is told.
+#[test]
+fn an_end_that_is_told_again_frees_one_place() {
+    run(async {
+        let world = World::new();
+        let (one, two) = (world.engine(THREE, 1), world.engine(THREE, 2));
+        let (first, second) = (Elsewhere::new(&one).await, Elsewhere::new(&two).await);
+        let jobs = (0..8).map(|_| call("a.example")).collect();
+        world.store.enqueue(one.now(), jobs).await.unwrap();
+        let had = first.take(3).await;
+        let running = || async { two.target("key:a.example").await.unwrap().unwrap().standing.running };
+        let ending =
+            Ending::Succeeded { latency: Duration::ZERO, exit_code: None, max_retries: 3, output: None };
+        let written = Settlement { token: had[0].leased.token, ending };
+        world.store.settle(one.now(), vec![written]).await.unwrap();
+        drop((first, one));
+        assert_eq!(running().await, 3, "nobody has told it");
+        for _ in 0..3 {
+            let again = Has { leased: had[0].leased.clone(), lease: had[0].lease.clone() };
+            second.end(vec![again], true).await;
+            assert_eq!(running().await, 2);
+        }
+    });
+}
+
+/// R-P15: what was lent and has reached nobody takes no place.
+#[test]
+fn what_reached_nobody_takes_no_place() {
+    run(async {
+        let world = World::new();
+        let engine = world.engine(THREE, 1);
+        let elsewhere = Elsewhere::new(&engine).await;
+        let jobs = (0..3).map(|_| call("a.example")).collect();
+        world.store.enqueue(engine.now(), jobs).await.unwrap();
+        for _ in 0..3 {
+            let had = elsewhere.take(3).await;
+            assert_eq!(had.len(), 3);
+            let held = had.iter().map(|has| elsewhere.remote.read(&has.lease).unwrap());
+            elsewhere.remote.give_back(held.collect()).await.unwrap();
+            let seen = engine.target("key:a.example").await.unwrap().unwrap();
+            assert_eq!((seen.standing.running, seen.parked_total), (0, 0));
+        }
     });
 }
 

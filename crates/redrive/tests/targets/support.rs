@@ -38,13 +38,13 @@ impl World {
 /// A worker elsewhere, as the server gives it work.
 pub(crate) struct Elsewhere {
     pub(crate) engine: Engine,
-    remote: Remote,
+    pub(crate) remote: Remote,
 }
 
 /// A job that a worker elsewhere has.
 pub(crate) struct Has {
     pub(crate) leased: LeasedJob,
-    lease: String,
+    pub(crate) lease: String,
 }
 
 impl Elsewhere {

@@ -11,12 +11,14 @@ use hmac::{Hmac, KeyInit, Mac};
 use redrive_store::{EventSeq, JobId, LeaseToken, LeasedJob, MAX_NAME_BYTES, Timestamp};
 use sha2::Sha256;
 
+use crate::engine::target::Lent;
+
 /// The first byte: another layout is another number.
-const LAYOUT: u8 = 2;
+const LAYOUT: u8 = 3;
 /// How many bytes of the code are kept: nobody has the time to try 2⁹⁶ of them.
 const CODE_BYTES: usize = 12;
-/// Longer than that is no lease: a name, a dozen numbers and the code.
-const MOST_CHARS: usize = (MAX_NAME_BYTES + 12 * 10 + CODE_BYTES + 4) * 4 / 3 + 4;
+/// Longer than that is no lease: two names, a dozen numbers and the code.
+const MOST_CHARS: usize = (2 * MAX_NAME_BYTES + 12 * 10 + CODE_BYTES + 4) * 4 / 3 + 4;
 
 /// A lease that came back as a text, and is one of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +38,10 @@ pub struct HeldLease {
     pub(super) event: EventSeq,
     /// The job is a part of a task.
     pub(super) of_task: bool,
-    /// It goes to a target that is protected, which should hear how it ends: who let it through.
-    pub(super) let_through_by: Option<u64>,
+    /// It goes to a target that is protected, which should hear how it ends.
+    pub(super) protected: bool,
+    /// The key that its job goes to, too.
+    pub(super) key: Option<String>,
 }
 
 impl HeldLease {
@@ -54,8 +58,14 @@ impl HeldLease {
             leased_at: now,
             event: leased.event,
             of_task: leased.job.caller_id.as_deref().is_some_and(|caller| caller.starts_with("task-")),
-            let_through_by: None,
+            protected: false,
+            key: leased.job.target.clone(),
         }
+    }
+
+    /// What targets know it by.
+    pub(super) fn lent(&self) -> Lent<'_> {
+        Lent { token: self.token, queue: &self.queue, key: self.key.as_deref() }
     }
 }
 
@@ -83,12 +93,13 @@ impl Sealer {
             millis(held.lease_for),
             held.leased_at.millis().cast_unsigned(),
             held.event.0.cast_unsigned(),
-            u64::from(held.of_task) | (u64::from(held.let_through_by.is_some()) << 1),
-            held.let_through_by.unwrap_or(0),
+            u64::from(held.of_task) | (u64::from(held.protected) << 1) | (u64::from(held.key.is_some()) << 2),
+            u64::try_from(held.queue.len()).unwrap_or(u64::MAX),
         ] {
             put(&mut bytes, number);
         }
         bytes.extend_from_slice(held.queue.as_bytes());
+        bytes.extend_from_slice(held.key.as_deref().unwrap_or_default().as_bytes());
         let code = self.0.clone().chain_update(&bytes).finalize().into_bytes();
         bytes.extend_from_slice(&code[..CODE_BYTES]);
         URL_SAFE_NO_PAD.encode(bytes)
@@ -114,8 +125,10 @@ impl Sealer {
         let lease_for = Duration::from_millis(number()?);
         let leased_at = Timestamp::from_millis(number()?.cast_signed());
         let event = EventSeq(number()?.cast_signed());
-        let (marks, let_through_by) = (number()?, number()?);
-        let queue = String::from_utf8(rest.to_vec()).ok()?;
+        let (marks, queue) = (number()?, usize::try_from(number()?).ok()?);
+        let (queue, key) = rest.split_at_checked(queue)?;
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+        let (queue, key) = (text(queue)?, text(key)?);
         Some(HeldLease {
             token,
             queue,
@@ -128,7 +141,8 @@ impl Sealer {
             leased_at,
             event,
             of_task: marks & 1 != 0,
-            let_through_by: (marks & 2 != 0).then_some(let_through_by),
+            protected: marks & 2 != 0,
+            key: (marks & 4 != 0).then_some(key),
         })
     }
 }
@@ -183,7 +197,8 @@ mod tests {
             leased_at: Timestamp::from_millis(1_767_225_600_123),
             event: EventSeq(77),
             of_task: true,
-            let_through_by: Some(u64::MAX),
+            protected: true,
+            key: Some("tenant-七".to_owned()),
         }
     }
 
@@ -191,7 +206,9 @@ mod tests {
     #[test]
     fn a_lease_comes_back_as_it_went() {
         let sealer = Sealer::new(&[7; 32]).unwrap();
-        for held in [held(), HeldLease { last_delay: None, of_task: false, let_through_by: None, ..held() }] {
+        for held in
+            [held(), HeldLease { last_delay: None, of_task: false, protected: false, key: None, ..held() }]
+        {
             assert_eq!(sealer.read(&sealer.write(&held)), Some(held));
         }
     }

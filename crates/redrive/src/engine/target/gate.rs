@@ -1,21 +1,21 @@
 //! Between a lease and its attempt: what may go, what is parked, and what became of that which went.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_policy::Rng;
 use redrive_policy::protection::{
-    Admission, Ask, CallResult, Health, ParkedWhy, Phase, Protection, TargetState, admit,
+    Admission, Ask, CallResult, Health, ParkedWhy, Phase, Place, Protection, TargetState, admit, lease_over,
 };
 use redrive_store::{
-    Ending, Job, JobState, LeaseToken, LeasedJob, Parked, Settled, Settlement, StoreError, Timestamp,
-    WorkerId,
+    Ending, JobState, LeaseToken, LeasedJob, Parked, Settled, Settlement, StoreError, Timestamp, WorkerId,
 };
 
+use super::lent::place_of;
 use super::name::MadeBy;
 use super::swap::Swap;
-use super::{Admitted, HOLD_FOR, LOOK_EVERY, Rules, holder_name};
+use super::{Admitted, HOLD_FOR, Rules};
 use crate::engine::{Engine, EngineError};
 
 /// How long work waits when nobody could make out in time whether it may go, at the most.
@@ -29,6 +29,8 @@ const LOOK_AT: usize = 64;
 struct Comer<'a> {
     leased: &'a LeasedJob,
     targets: Vec<Arc<str>>,
+    /// A worker elsewhere gets it: the name of its lease, and how long it lasts.
+    lent: Option<(String, Duration)>,
 }
 
 impl Comer<'_> {
@@ -97,7 +99,12 @@ impl Engine {
         for leased in leased {
             // What has not begun is past its deadline, and goes nowhere.
             let names = if leased.begun { rules.targets_of(&leased.job, by) } else { Vec::new() };
-            comers.push(Comer { leased, targets: names.into_iter().map(Arc::from).collect() });
+            let lent = match by {
+                MadeBy::Us(_) => None,
+                // How long a lease lasts is told by our own clock.
+                MadeBy::Elsewhere => Some((place_of(leased.token), leased.expires_at.since(self.now()))),
+            };
+            comers.push(Comer { leased, targets: names.into_iter().map(Arc::from).collect(), lent });
         }
         if comers.iter().all(|comer| comer.targets.is_empty()) {
             return Ok(leased.iter().map(|_| None).collect());
@@ -142,7 +149,7 @@ impl Engine {
             let again = comer.ask().again;
             for name in &comer.targets {
                 let Some(known) = local.get_mut(name) else { continue };
-                known.running = known.running.saturating_add(1);
+                known.running = known.running.saturating_add(u32::from(comer.lent.is_none()));
                 known.untold.first_attempts = known.untold.first_attempts.saturating_add(u32::from(!again));
             }
         }
@@ -154,13 +161,12 @@ impl Engine {
     fn remember<'a>(&self, comers: impl Iterator<Item = &'a Comer<'a>>, now: Timestamp) {
         let (own, steady) = (self.now(), self.clock().steady());
         let mut admitted = self.targets_known().admitted();
-        for comer in comers.filter(|comer| !comer.targets.is_empty()) {
+        for comer in comers.filter(|comer| comer.lent.is_none() && !comer.targets.is_empty()) {
             let one = Admitted {
                 targets: comer.targets.clone(),
                 began: now.millis(),
                 // How long a lease lasts is told by our own clock.
                 look_at: steady.saturating_add(comer.leased.expires_at.since(own)),
-                elsewhere: false,
             };
             admitted.insert(comer.leased.token, one);
         }
@@ -170,7 +176,7 @@ impl Engine {
     /// moment. Others go: a target that was well when it was read last is no worse for it.
     fn fail_safe(&self, rules: &Rules, comers: &[Comer<'_>], words: &mut [Word], now: Timestamp) {
         let mut rng = self.rng();
-        let local = self.targets_known().local();
+        let mut local = self.targets_known().local();
         for (comer, word) in comers.iter().zip(words) {
             let narrow = comer.targets.iter().find(|name| {
                 let settings = rules.of(name);
@@ -182,6 +188,13 @@ impl Engine {
                 let wait = Duration::from_millis(rng.between(most / 5, most));
                 let until = now.after(wait).millis();
                 *word = Word::Park { target: Arc::clone(target), until, why: ParkedWhy::Contended };
+                // Others may have seen that it has a place: it has none.
+                if let Some((lease, _)) = &comer.lent {
+                    for name in comer.targets.iter().filter(|name| rules.of(name).concurrency.is_some()) {
+                        let known = local.entry(Arc::clone(name)).or_default();
+                        known.untold.leases.insert(lease.clone(), None);
+                    }
+                }
             }
         }
     }
@@ -197,7 +210,8 @@ impl Engine {
         let goes: Vec<&Comer<'_>> = goes.map(|(comer, _)| comer).collect();
         {
             let mut local = self.targets_known().local();
-            for name in goes.iter().flat_map(|comer| &comer.targets) {
+            let ours = goes.iter().filter(|comer| comer.lent.is_none());
+            for name in ours.flat_map(|comer| &comer.targets) {
                 let known = local.entry(Arc::clone(name)).or_default();
                 known.running = known.running.saturating_add(1);
             }
@@ -227,63 +241,6 @@ impl Engine {
             let Some(one) = targets.admitted().remove(&settlement.token) else { continue };
             let counts = *settled != Settled::Stale;
             self.hear(&rules, &one, counts.then(|| result_of(&settlement.ending, one.began)));
-        }
-        let due = self.targets_to_tell(true);
-        if !due.is_empty() {
-            self.tell_targets(&due).await;
-        }
-    }
-
-    /// These were let through here, but any process may end them: it is looked now and then whether they last. Which of them go to
-    /// a protected target.
-    pub(in crate::engine) fn may_end_elsewhere(&self, leased: &[LeasedJob]) -> HashSet<LeaseToken> {
-        let soon = self.clock().steady().saturating_add(LOOK_EVERY);
-        let mut admitted = self.targets_known().admitted();
-        let mut protected = HashSet::new();
-        for leased in leased {
-            if let Some(one) = admitted.get_mut(&leased.token) {
-                one.elsewhere = true;
-                one.look_at = one.look_at.min(soon);
-                protected.insert(leased.token);
-            }
-        }
-        protected
-    }
-
-    /// Whether this attempt was let through here and has not ended.
-    pub(in crate::engine) fn let_through(&self, token: LeaseToken) -> bool {
-        self.targets_known().admitted().contains_key(&token)
-    }
-
-    /// Hears what became of attempts that another process has let through. Their places are free: the other one says so itself if it
-    /// still lives, but it may have been killed.
-    pub(in crate::engine) async fn observe_of_others(&self, ended: Vec<(Job, CallResult, u64)>) {
-        if self.targets_known().rules().read_at.is_none()
-            && let Err(error) = self.read_limits(true).await
-        {
-            tracing::warn!(%error, "what became of calls is not told: limits cannot be read");
-            return;
-        }
-        let rules = self.targets_known().rules();
-        let now = match self.store_now().await {
-            Ok(now) => now,
-            Err(error) => {
-                tracing::warn!(%error, "what became of calls is not told: the store's clock cannot be read");
-                return;
-            }
-        };
-        for (job, result, by) in ended {
-            let targets = rules.targets_of(&job, MadeBy::Elsewhere);
-            let mut local = self.targets_known().local();
-            for name in targets {
-                let settings = rules.of(&name);
-                let known = local.entry(Arc::from(name)).or_default();
-                known.add(&settings, result);
-                if settings.concurrency.is_some() {
-                    known.untold.ended_of_others.push((holder_name(by), now));
-                    known.untold.urgent = true;
-                }
-            }
         }
         let due = self.targets_to_tell(true);
         if !due.is_empty() {
@@ -326,17 +283,11 @@ impl Engine {
         }
     }
 
-    /// Forgets calls whose lease was ended elsewhere: another server has settled it, or it lapsed.
+    /// Forgets calls whose lease is over although nobody here has ended it: it lapsed, and somebody has noticed.
     pub(super) async fn drop_lost_calls(&self) -> Result<(), EngineError> {
         let steady = self.clock().steady();
         let over = self.admitted_that(|one| one.look_at <= steady);
         Ok(self.look_whether_they_last(over).await?)
-    }
-
-    /// The same for calls to this target that another process may have ended: it has said so.
-    pub(super) async fn drop_calls_ended_elsewhere(&self, target: &Arc<str>) -> Result<(), StoreError> {
-        let over = self.admitted_that(|one| one.elsewhere && one.targets.contains(target));
-        self.look_whether_they_last(over).await
     }
 
     /// Some of what was let through here. Whoever has waited longest for a look comes first: in the end everybody has a turn.
@@ -366,7 +317,6 @@ impl Engine {
             let mut admitted = self.targets_known().admitted();
             if let Some(left) = lasts {
                 if let Some(one) = admitted.get_mut(&token) {
-                    let left = if one.elsewhere { left.min(LOOK_EVERY) } else { left };
                     one.look_at = steady.saturating_add(left);
                 }
                 continue;
@@ -387,26 +337,34 @@ fn decide_all(swap: &mut Swap, comers: &[Comer<'_>], holder: &str, rng: &mut Rng
 }
 
 fn decide(swap: &mut Swap, comer: &Comer<'_>, holder: &str, rng: &mut Rng) -> Word {
-    let (now, held_until) = (swap.now.millis(), swap.now.after(HOLD_FOR).millis());
+    let now = swap.now;
+    let place = match &comer.lent {
+        Some((lease, left)) => Place::Lease(lease, now.after(*left).millis()),
+        None => Place::Process(holder, now.after(HOLD_FOR).millis()),
+    };
     let ask = comer.ask();
-    let mut agreed: Vec<(&Arc<str>, TargetState)> = Vec::with_capacity(comer.targets.len());
-    for name in &comer.targets {
+    let mut before: Vec<(&Arc<str>, TargetState)> = Vec::new();
+    for (number, name) in comer.targets.iter().enumerate() {
         let settings: Protection = swap.rules.of(name);
         let Some(state) = swap.state(name) else { continue };
-        let mut trial = state.clone();
-        let answer = admit(&settings, &mut trial, now, (holder, held_until), &[ask], rng).pop();
-        match answer {
+        if number + 1 < comer.targets.len() {
+            before.push((name, state.clone()));
+        }
+        match admit(&settings, state, now.millis(), place, &[ask], rng).pop() {
             Some(Admission::Park { until, why }) => {
-                // Its place in this line is taken; what the others would have given is not.
-                *state = trial;
+                // Its place in this line is taken; what the others have given is given back.
+                before.retain(|(agreed, _)| *agreed != name);
+                for (name, before) in before {
+                    swap.state(name).into_iter().for_each(|state| state.clone_from(&before));
+                }
+                for name in &comer.targets {
+                    if let (Some((lease, _)), Some(state)) = (&comer.lent, swap.state(name)) {
+                        lease_over(state, lease);
+                    }
+                }
                 return Word::Park { target: Arc::clone(name), until, why };
             }
-            Some(Admission::Go) | None => agreed.push((name, trial)),
-        }
-    }
-    for (name, trial) in agreed {
-        if let Some(state) = swap.state(name) {
-            *state = trial;
+            Some(Admission::Go) | None => {}
         }
     }
     Word::Go

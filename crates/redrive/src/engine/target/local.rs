@@ -1,10 +1,12 @@
 //! What a process knows of one target beside the board: what it read last, what it has not told yet, what it runs.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redrive_policy::Rng;
 use redrive_policy::protection::{
-    CallResult, Health, Holder, Phase, Protection, TargetState, deposit, free, hold, observe,
+    CallResult, Health, Holder, Phase, Protection, TargetState, deposit, hold, lease_lasts, lease_over,
+    observe,
 };
 use redrive_store::Timestamp;
 
@@ -30,8 +32,8 @@ pub(super) struct Local {
 pub(super) struct Untold {
     pub(super) first_attempts: u32,
     pub(super) results: Vec<CallResult>,
-    /// Calls of others that were ended here: whose, and when.
-    pub(super) ended_of_others: Vec<(String, Timestamp)>,
+    /// Leases of workers elsewhere that were extended here until then, or ended.
+    pub(super) leases: BTreeMap<String, Option<i64>>,
     /// The number of calls that run has changed.
     pub(super) running_changed: bool,
     /// Somebody should hear of it soon.
@@ -40,10 +42,7 @@ pub(super) struct Untold {
 
 impl Untold {
     pub(super) fn is_empty(&self) -> bool {
-        self.first_attempts == 0
-            && self.results.is_empty()
-            && self.ended_of_others.is_empty()
-            && !self.running_changed
+        self.first_attempts == 0 && self.results.is_empty() && self.leases.is_empty() && !self.running_changed
     }
 
     pub(super) fn add(&mut self, result: CallResult) {
@@ -102,17 +101,14 @@ impl Local {
         deposit(settings, state, at, self.untold.first_attempts);
         observe(settings, state, at, &self.untold.results, rng);
         if settings.concurrency.is_some() {
-            for (other, ended_at) in &self.untold.ended_of_others {
-                let heard_before = ended_at.after(HOLD_FOR).millis();
-                free(state, other, heard_before);
+            for (lease, until) in &self.untold.leases {
+                match until {
+                    Some(until) => lease_lasts(state, lease, *until),
+                    None => lease_over(state, lease),
+                }
             }
-            hold(
-                settings,
-                state,
-                at,
-                holder,
-                Holder { calls: self.running, until: now.after(HOLD_FOR).millis(), look: false },
-            );
+            let held = Holder { calls: self.running, until: now.after(HOLD_FOR).millis() };
+            hold(settings, state, at, holder, held);
         }
     }
 }

@@ -83,25 +83,30 @@ impl Rules {
 
     /// The protected targets of a job; most have none.
     pub(super) fn targets_of(&self, job: &Job, by: MadeBy<'_>) -> Vec<String> {
-        let mut names = Vec::new();
         if job.inline {
-            return names;
+            return Vec::new();
         }
-        if self.every_queue || (!self.queues.is_empty() && self.queues.contains(&job.queue)) {
-            names.push(format!("queue:{}", job.queue));
-        }
-        if let Some(key) = &job.target {
-            names.push(format!("key:{key}"));
-        }
+        let mut names = self.targets_elsewhere(&job.queue, job.target.as_deref());
         if let MadeBy::Us(also) = by {
             names.extend(also.map(str::to_owned));
             if job.kind == "http" {
                 let call = serde_json::from_slice::<Call<'_>>(&job.payload).ok();
                 names.extend(call.and_then(|call| host_target(&call.url)));
             }
+            names.retain(|name| !self.of(name).is_nothing());
+            names.dedup();
         }
+        names
+    }
+
+    /// The protected targets of a job of this queue and key about which a worker elsewhere is believed.
+    pub(super) fn targets_elsewhere(&self, queue: &str, key: Option<&str>) -> Vec<String> {
+        let mut names = Vec::new();
+        if self.every_queue || (!self.queues.is_empty() && self.queues.contains(queue)) {
+            names.push(format!("queue:{queue}"));
+        }
+        names.extend(key.map(|key| format!("key:{key}")));
         names.retain(|name| !self.of(name).is_nothing());
-        names.dedup();
         names
     }
 }

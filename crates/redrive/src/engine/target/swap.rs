@@ -101,20 +101,12 @@ impl Engine {
         for name in names {
             let known = targets.local().get(name).cloned().unwrap_or_default();
             let steady = self.clock().steady();
-            // Places of others are freed where they stand: what is remembered may not know them yet.
-            let by_heart = may_remember && known.untold.ended_of_others.is_empty();
+            // Places of leases are freed where they stand: what is remembered may not know them yet.
+            let by_heart = may_remember && known.untold.leases.is_empty();
             let (version, before) = if by_heart && known.is_fresh(steady) {
                 (known.version, known.state.clone())
             } else {
                 self.read_target(name).await?
-            };
-            // Somebody else has ended calls that went from here: they are not to be counted once more.
-            let told = before.holders.get(&targets.holder).is_none_or(|held| held.look);
-            let known = if told && known.running > 0 && rules.of(name).concurrency.is_some() {
-                self.drop_calls_ended_elsewhere(name).await?;
-                targets.local().get(name).cloned().unwrap_or_default()
-            } else {
-                known
             };
             let mut after = before.clone();
             let now = self.store_now().await?;
@@ -236,9 +228,7 @@ impl Local {
             }
         }
         self.untold.results.retain(|result| result.times > 0);
-        // What came since stands behind.
-        let told = told.ended_of_others.len().min(self.untold.ended_of_others.len());
-        self.untold.ended_of_others.drain(..told);
+        self.untold.leases.retain(|lease, until| told.leases.get(lease) != Some(until));
     }
 }
 
