@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod busy;
 mod many;
 mod shared;
 mod sick;
