@@ -94,6 +94,23 @@ fn what_waits_for_a_person_is_listed_shown_and_seen() {
     seen_and_unseen(&Place::sqlite());
 }
 
+/// R-T7, reliability, Security: an HTTP call is told by whom it calls, everywhere; what else its address holds is told nowhere.
+#[test]
+fn a_call_is_known_by_its_host() {
+    let place = Place::sqlite();
+    let url = "http://ada:hunter2@169.254.169.254/latest?token=hunter2";
+    assert_eq!(place.run("enqueue --http POST", &[url]).code, 0);
+    assert_eq!(place.run("work --until-empty", &[]).code, 0);
+    assert_eq!(place.listed("")[0]["name"], "POST 169.254.169.254");
+    for words in ["escalations show job_1", "trace job_1", "--lang ja escalations show job_1"] {
+        let shown = place.run(words, &[]);
+        assert!(
+            shown.stdout.contains("POST 169.254.169.254") && !shown.stdout.contains("hunter2"),
+            "{shown}"
+        );
+    }
+}
+
 /// The same on PostgreSQL.
 #[test]
 fn what_waits_for_a_person_is_listed_shown_and_seen_on_postgres() {

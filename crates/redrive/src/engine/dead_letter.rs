@@ -17,7 +17,7 @@ pub use export::{JobSettings, LetterLine, Work};
 pub use import::{BadLine, LettersImported};
 pub use outside::is_readable_name;
 
-use super::Engine;
+use super::{Engine, called_by};
 
 /// How far back a report looks for earlier attempts, in events.
 const REMEMBERED: u32 = 200;
@@ -63,12 +63,15 @@ pub(super) async fn letter(
     let from = attempts.len().saturating_sub(TOLD);
     let task = task_of(engine, leased).await;
     let task_id = task.as_ref().map_or_else(|| leased.job.id.to_string(), |task| task.id.to_string());
+    let called =
+        called_by(&leased.job.kind, &leased.job.payload).filter(|_| leased.job.source == leased.job.kind);
+    let name = called.as_ref().unwrap_or(&leased.job.source);
     let logs = [&failed.output.stderr, &failed.output.stdout].into_iter().flatten().next();
     let logs: Vec<String> = logs.map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default();
     let report = Escalation {
         task_id: &task_id,
         subtask_id: task.as_ref().map(|_| leased.job.source.as_str()),
-        task_summary: task.as_ref().map_or(&leased.job.source, |task| &task.name),
+        task_summary: task.as_ref().map_or(name, |task| &task.name),
         decision,
         attempts: &attempts[from..],
         escalated_at: &escalated_at,
@@ -77,7 +80,7 @@ pub(super) async fn letter(
     }
     .report(&engine.held().escalate, engine.0.lang);
     let report = serde_json::to_value(report).unwrap_or(Value::Null);
-    NewLetter { reason, context: context(leased, failed), report }
+    NewLetter { reason, context: context(leased, failed, name), report }
 }
 
 /// The task that a job is a part of. When that cannot be read, the letter is the job's own: what has happened must be
@@ -99,9 +102,9 @@ async fn task_of(engine: &Engine, leased: &LeasedJob) -> Option<Task> {
 }
 
 /// Where it failed (000's context).
-fn context(leased: &LeasedJob, failed: &FailedAttempt) -> Value {
+fn context(leased: &LeasedJob, failed: &FailedAttempt, name: &str) -> Value {
     let mut context = Map::new();
-    context.insert("action".to_owned(), json!(leased.job.source));
+    context.insert("action".to_owned(), json!(name));
     context.insert("queue".to_owned(), json!(leased.job.queue));
     context.insert("kind".to_owned(), json!(leased.job.kind));
     context.insert("attempt".to_owned(), json!(leased.attempt));
