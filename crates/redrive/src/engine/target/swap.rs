@@ -102,8 +102,8 @@ impl Engine {
             let known = targets.local().get(name).cloned().unwrap_or_default();
             let steady = self.clock().steady();
             // Places of leases are freed where they stand: what is remembered may not know them all.
-            let knows = known.untold.leases.keys().all(|lease| known.state.leases.contains_key(lease));
-            let by_heart = may_remember && knows;
+            let all_there = known.untold.leases.keys().all(|lease| known.state.leases.contains_key(lease));
+            let by_heart = may_remember && all_there;
             let (version, before) = if by_heart && known.is_fresh(steady) {
                 (known.version, known.state.clone())
             } else {
