@@ -95,15 +95,17 @@ rm -f "$figures"
 # Snapshots are compared, never written.
 export INSTA_UPDATE=no
 cargo test --quiet "${all[@]}" --no-run
-# Most tests wait most of the time, for a process, a lease or a clock. So four programs of them run beside each other, a few from one
+# Most tests wait most of the time, for a process, a lease or a clock. So three programs of them run beside each other, a few from one
 # start of cargo; what they printed is shown when all are through.
+failed=0
 printed="$(mktemp -d)"
 trap 'rm -rf "$printed"' EXIT
 export printed
 some() {
-    local log="$printed/$$"
-    timeout --foreground 45m cargo test --quiet --no-fail-fast --locked --workspace --all-features "$@" >"$log.log" 2>&1 ||
-        touch "$log.failed"
+    local log
+    log="$(mktemp "$printed/XXXXXX")"
+    timeout --foreground 45m cargo test --quiet --no-fail-fast --locked --workspace --all-features "$@" >"$log" 2>&1 ||
+        touch "$printed/some-failed"
 }
 export -f some
 names='import json, sys
@@ -112,11 +114,10 @@ names = {target["name"] for package in packages for target in package["targets"]
 print("--lib --bins --examples", *(f"--test={name}" for name in sorted(names, reverse=True)), sep="\n")'
 # Not with &: whoever is started so ignores SIGINT, and tests send it.
 cargo metadata --locked --no-deps --format-version 1 | python3 -c "$names" |
-    xargs --max-lines=4 --max-procs=4 bash -c 'some "$@"' some
-cat "$printed"/*.log
-failed=0
+    xargs --max-lines=4 --max-procs=3 bash -c 'some "$@"' some || failed=1
+cat "$printed"/??????
 cargo test --quiet --no-fail-fast "${all[@]}" --doc || failed=1
-if ((failed)) || compgen -G "$printed/*.failed" >/dev/null; then
+if ((failed)) || [[ -e "$printed/some-failed" ]]; then
     printf "\n!! some tests failed: they are named above\n" >&2
     exit 1
 fi

@@ -102,6 +102,16 @@ fn a_call_is_known_by_its_host() {
     assert_eq!(place.run("enqueue --http POST", &[url]).code, 0);
     assert_eq!(place.run("work --until-empty", &[]).code, 0);
     assert_eq!(place.listed("")[0]["name"], "POST 169.254.169.254");
+    // Secrets in odd places: a host that looks like one, a password that ends the host.
+    for (url, name) in [
+        ("http://sk_live_51H8x0YzQwErTyUiOpAsDfGh.example.invalid/", "POST [redacted].example.invalid"),
+        ("http://ada:hun/ter2@127.0.0.1:1/x", "http"),
+    ] {
+        let payload = format!("{{\"method\":\"POST\",\"url\":\"{url}\"}}");
+        assert_eq!(place.run("enqueue --kind http --payload", &[&payload]).code, 0);
+        assert_eq!(place.run("work --until-empty", &[]).code, 0);
+        assert_eq!(place.listed("")[0]["name"], name);
+    }
     for words in ["escalations show job_1", "trace job_1", "--lang ja escalations show job_1"] {
         let shown = place.run(words, &[]);
         assert!(

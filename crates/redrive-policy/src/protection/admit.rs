@@ -30,12 +30,13 @@ pub struct Ask {
     pub waited: bool,
 }
 
-/// Where a call that goes is counted, and until when.
+/// Where a call that goes is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place<'a> {
     /// Among those of this process, until then, a minute at the most, unless it tells of itself again.
     Process(&'a str, i64),
-    /// Under this lease of a worker elsewhere, until it lapses; whichever process let it through. One lease has one place.
+    /// Under this lease of a worker elsewhere, until it is over, whichever process let it through; somebody should look at that time. One
+    /// lease has one place.
     Lease(&'a str, i64),
 }
 
@@ -205,10 +206,13 @@ fn has_a_place(
     place: Place<'_>,
 ) -> Result<(), Parked> {
     let Some(limit) = settings.concurrency else { return Ok(()) };
-    let can_be_counted = match place {
-        Place::Process(name, _) => state.holders.len() < MOST_HOLDERS || state.holders.contains_key(name),
-        Place::Lease(..) => state.leases.len() < MOST_LEASES,
+    let (can_be_counted, most) = match place {
+        Place::Process(name, _) => {
+            (state.holders.len() < MOST_HOLDERS || state.holders.contains_key(name), MOST_HOLDERS)
+        }
+        Place::Lease(..) => (state.leases.len() < MOST_LEASES, MOST_LEASES),
     };
+    let most = u32::try_from(most).unwrap_or(u32::MAX);
     if can_be_counted && state.running(now_ms) < limit {
         return Ok(());
     }
@@ -223,6 +227,7 @@ fn has_a_place(
     let seldom_us = (full_us / PATIENCE / limit_or_one).min(full_us / all);
     let each_us = seldom_us.max(micros(usual_ms) / limit_or_one).min(micros(MOST_PATIENCE_MS));
     let place = state.line.join(now_ms, micros(now_ms).saturating_add(each_us), each_us);
+    let limit = if can_be_counted { limit } else { limit.min(most) };
     Err((place, ParkedWhy::Concurrency { limit }))
 }
 
@@ -236,8 +241,8 @@ fn takes_a_place(settings: &Protection, state: &mut TargetState, place: Place<'_
             let held = state.holders.entry(name.to_owned()).or_insert(Holder { calls: 0, until });
             *held = Holder { calls: held.calls.saturating_add(1), until: until.max(held.until) };
         }
-        Place::Lease(lease, until) => {
-            state.leases.insert(lease.to_owned(), until);
+        Place::Lease(lease, look_at) => {
+            state.leases.insert(lease.to_owned(), look_at);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What came of calls: whether they say that the target is sick, and what follows from it.
 
-use super::state::{Holder, MOST_HOLDERS, Part, Phase, TargetState, part_number, signed};
+use super::state::{Holder, MOST_HOLDERS, MOST_LEASES, Part, Phase, TargetState, part_number, signed};
 use super::why::ParkedWhy;
 use super::{Breaker, Protection};
 use crate::cause::Cause;
@@ -193,10 +193,12 @@ pub fn lease_over(state: &mut TargetState, lease: &str) {
     }
 }
 
-/// The call under this lease goes on until then. One that has no place gets none: its end may have been told before.
-pub fn lease_lasts(state: &mut TargetState, lease: &str, until: i64) {
-    if let Some(lasts) = state.leases.get_mut(lease) {
-        *lasts = until.max(*lasts);
+/// The call under this lease goes on, and has its place, also where there was none for it; somebody should look again at that time.
+pub fn lease_lasts(state: &mut TargetState, lease: &str, look_at: i64) {
+    if let Some(known) = state.leases.get_mut(lease) {
+        *known = look_at;
+    } else if state.leases.len() < MOST_LEASES {
+        state.leases.insert(lease.to_owned(), look_at);
     }
 }
 

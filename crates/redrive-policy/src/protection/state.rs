@@ -14,8 +14,8 @@ use super::{Breaker, Budget, LONGEST_PARK, Protection};
 const PARTS: i64 = 6;
 /// How long calls of a process count at the most after it was heard of: nobody says that they count for longer.
 const LONGEST_HOLD_MS: i64 = 60_000;
-/// How long a lease lasts at the most unless it is extended.
-const LONGEST_LEASE_MS: i64 = 12 * 3_600_000;
+/// How long nobody has looked whether a lease lasts when nobody needs its place any more.
+const FORGOTTEN_MS: i64 = 24 * 3_600_000;
 /// The most processes whose running calls are kept, and the most leases: no further one has a place.
 pub(super) const MOST_HOLDERS: usize = 1_024;
 pub(super) const MOST_LEASES: usize = 10_000;
@@ -146,7 +146,8 @@ pub struct TargetState {
     pub(super) put_off: Vec<Stretch>,
     /// Which process runs how many calls.
     pub holders: BTreeMap<String, Holder>,
-    /// Calls of workers elsewhere: the lease of each, and until when it lasts. Any process may end or extend it, once or twice.
+    /// Calls of workers elsewhere: the lease of each, and when somebody should look whether it lasts. It has its place until it is told
+    /// or seen that it is over: whether a lease lasts is known where leases are, and no time here decides it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub leases: BTreeMap<String, i64>,
     /// How long a call takes, as a rule.
@@ -228,7 +229,7 @@ impl TargetState {
         seen.phase == Phase::Closed
             && seen.window.is_empty()
             && seen.holders.is_empty()
-            && seen.leases.is_empty()
+            && seen.leases.values().all(|look_at| now_ms.saturating_sub(*look_at) > FORGOTTEN_MS)
             && seen.line.waiting(now_ms) == 0
             && seen.retry_line.waiting(now_ms) == 0
             && seen.put_off(now_ms) == 0
@@ -281,22 +282,19 @@ impl TargetState {
         })
     }
 
-    /// Calls that run, but for those of processes that fell silent and of leases that lapsed.
+    /// Calls that run, but for those of processes that fell silent.
     pub(super) fn running(&self, now_ms: i64) -> u32 {
-        let leases = self.leases.values().filter(|until| **until > now_ms).count();
+        let leases = u32::try_from(self.leases.len()).unwrap_or(u32::MAX);
         let living = self.holders.values().filter(|holder| holder.until > now_ms);
-        living.fold(u32::try_from(leases).unwrap_or(u32::MAX), |sum, holder| sum.saturating_add(holder.calls))
+        living.fold(leases, |sum, holder| sum.saturating_add(holder.calls))
     }
 
-    /// What time has changed: parts of the window that are over, holders that fell silent, leases that lapsed, a breaker whose time has come,
+    /// What time has changed: parts of the window that are over, holders that fell silent, a breaker whose time has come,
     /// and whatever a clock that went back has left ahead.
     pub(super) fn mend(&mut self, settings: &Protection, now_ms: i64) {
         self.holders.retain(|_, holder| holder.until > now_ms && settings.concurrency.is_some());
         let longest = now_ms.saturating_add(LONGEST_HOLD_MS);
         self.holders.values_mut().for_each(|holder| holder.until = holder.until.min(longest));
-        self.leases.retain(|_, until| *until > now_ms && settings.concurrency.is_some());
-        let longest = now_ms.saturating_add(LONGEST_LEASE_MS);
-        self.leases.values_mut().for_each(|until| *until = (*until).min(longest));
         // The first of a line never waits so long, and nothing comes back so late: a clock has gone back.
         let far_us = micros(now_ms).saturating_add(micros(millis(LONGEST_PARK)).saturating_mul(2));
         for line in [&mut self.line, &mut self.retry_line] {

@@ -206,7 +206,7 @@ impl Remote {
             if leased.is_empty() {
                 return Ok(Vec::new());
             }
-            let mut kept = Kept { remote: self, leased, protected: HashSet::new() };
+            let mut kept = Kept { remote: self, leased };
             kept.set_late_aside().await?;
             kept.park().await?;
             let handed_at = self.engine.store_now().await?;
@@ -230,9 +230,10 @@ impl Remote {
         let mut settlements = Vec::with_capacity(ends.len());
         let of_tasks: Vec<JobId> =
             ends.iter().filter(|end| end.held.of_task).map(|end| end.held.token.job).collect();
-        let protected = ends.iter().enumerate().filter(|(_, end)| end.held.protected);
-        let protected: Vec<(usize, HeldLease)> =
-            protected.map(|(place, end)| (place, end.held.clone())).collect();
+        let protected = self.engine.protected_elsewhere(&ends, |end| end.held.lent()).await;
+        let protected =
+            protected.into_iter().filter_map(|(place, _)| Some((place, ends.get(place)?.held.clone())));
+        let protected: Vec<(usize, HeldLease)> = protected.collect();
         let now = self.engine.store_now().await?;
         let mut ends = ends.into_iter().peekable();
         while ends.peek().is_some() {
@@ -272,11 +273,11 @@ impl Remote {
     /// Extends leases, each by the time that it was asked for with, in one transaction.
     pub async fn extend(&self, held: &[HeldLease]) -> Result<Vec<Renewal>, EngineError> {
         let tokens: Vec<LeaseToken> = held.iter().map(|held| held.token).collect();
+        let protected = self.engine.protected_elsewhere(held, HeldLease::lent).await;
         let renewed = self.engine.store().renew(self.engine.now(), self.worker, PRESENCE, tokens).await?;
-        let protected = held.iter().zip(&renewed).filter(|(held, _)| held.protected);
-        let heard = protected.map(|(held, renewal)| match renewal {
-            Renewal::Extended | Renewal::CancelRequested => (held.lent(), News::Lasts(held.lease_for)),
-            Renewal::Lost => (held.lent(), News::Over(None)),
+        let heard = protected.into_iter().filter_map(|(place, lent)| match renewed.get(place)? {
+            Renewal::Extended | Renewal::CancelRequested => Some((lent, News::Lasts)),
+            Renewal::Lost => Some((lent, News::Over(None))),
         });
         self.engine.hear_of_lent(heard.collect()).await;
         Ok(renewed)
@@ -290,8 +291,9 @@ impl Remote {
             ending: Ending::Released { why: why.to_owned() },
         };
         self.engine.settle(held.iter().map(released).collect()).await?;
-        let protected = held.iter().filter(|held| held.protected);
-        self.engine.hear_of_lent(protected.map(|held| (held.lent(), News::Over(None))).collect()).await;
+        let protected = self.engine.protected_elsewhere(&held, HeldLease::lent).await;
+        let over = protected.into_iter().map(|(_, lent)| (lent, News::Over(None)));
+        self.engine.hear_of_lent(over.collect()).await;
         Ok(())
     }
 
@@ -372,8 +374,6 @@ impl fmt::Debug for Remote {
 struct Kept<'a> {
     remote: &'a Remote,
     leased: Vec<LeasedJob>,
-    /// Those that go to a protected target.
-    protected: HashSet<LeaseToken>,
 }
 
 impl Kept<'_> {
@@ -401,9 +401,6 @@ impl Kept<'_> {
         if engine.passes_freely(&self.leased, MadeBy::Elsewhere) {
             return Ok(());
         }
-        // Before anything is awaited: what goes back has no place any more.
-        let protected = self.leased.iter().filter(|leased| engine.is_protected_elsewhere(&leased.job));
-        self.protected = protected.map(|leased| leased.token).collect();
         let endings = engine.gate(&self.leased, MadeBy::Elsewhere, None).await?;
         let parked = self
             .leased
@@ -425,8 +422,7 @@ impl Kept<'_> {
         let (policies, store_id) = (engine.policies(), engine.store().store_id());
         let hand = |leased: LeasedJob| {
             let max_retries = policies.max_retries_of(&leased.job);
-            let protected = self.protected.contains(&leased.token);
-            let held = HeldLease { protected, ..HeldLease::of(&leased, lease_for, max_retries, now) };
+            let held = HeldLease::of(&leased, lease_for, max_retries, now);
             let idempotency_key =
                 leased.job.idempotency_key.clone().unwrap_or_else(|| leased.job.id.idempotency_key(store_id));
             HandedOut { lease: sealer.write(&held), held, leased, idempotency_key }
@@ -442,11 +438,7 @@ impl Drop for Kept<'_> {
         }
         let remote = self.remote.clone();
         let now = remote.engine.now();
-        let held = |leased: &LeasedJob| {
-            let protected = self.protected.contains(&leased.token);
-            HeldLease { protected, ..HeldLease::of(leased, Duration::ZERO, 0, now) }
-        };
-        let held = self.leased.iter().map(held).collect();
+        let held = self.leased.iter().map(|leased| HeldLease::of(leased, Duration::ZERO, 0, now)).collect();
         tokio::spawn(async move {
             if let Err(error) = remote.give_back(held).await {
                 tracing::warn!(%error, "jobs that nobody got are not given back; their leases lapse");

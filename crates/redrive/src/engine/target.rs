@@ -47,6 +47,12 @@ const FRESH_FOR: Duration = Duration::from_secs(1);
 const LIMITS_EVERY: Duration = Duration::from_secs(1);
 /// How long calls of a process count after it was heard of last.
 const HOLD_FOR: Duration = Duration::from_secs(30);
+/// How soon it is looked whether a lease that has a place lasts, and how much later for each one beside it: however many there are, no
+/// more than twenty are looked at in a second.
+const LOOK_AFTER: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long after its time a lease is looked at: somebody must have noticed.
+const LAPSED_FOR: Duration = Duration::from_millis(500);
 /// How often successes of a target that is well are told.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 /// After how long without a change it is looked whether a state can be forgotten.

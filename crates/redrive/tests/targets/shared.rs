@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive::engine::Engine;
+use redrive::engine::{Engine, TargetLimits};
 use redrive_store::{Ending, LeaseRequest, Postgres, PostgresOptions, Renewal, Settlement, Store};
 
 use super::support::{Elsewhere, Has, World, call, config, run};
@@ -90,7 +90,7 @@ fn a_killed_engine_frees_its_share() {
 }
 
 /// R-P15, reliability row 2: what a killed engine has lent goes on, and so does its place, for as long as its worker extends it through
-/// another one. What nobody extends comes free when its lease lapses.
+/// another one. What nobody extends comes free when somebody has noticed that its lease lapsed; till then it could be extended.
 #[test]
 fn what_a_killed_engine_has_lent_keeps_its_place() {
     run(async {
@@ -99,27 +99,111 @@ fn what_a_killed_engine_has_lent_keeps_its_place() {
         let (first, second) = (Elsewhere::new(&one).await, Elsewhere::new(&two).await);
         let jobs = (0..8).map(|_| call("a.example")).collect();
         world.store.enqueue(one.now(), jobs).await.unwrap();
+        let worker =
+            world.store.register(two.now(), "tidy".to_owned(), Duration::from_hours(9)).await.unwrap();
         let had = first.take(3).await;
         assert_eq!(had.len(), 3);
         drop((first, one));
         let held = [second.remote.read(&had[0].lease).unwrap()];
-        for minute in 1..=30 {
-            world.clock.advance(Duration::from_mins(1));
-            if minute % 5 == 0 {
+        for second_passed in 1..=1_200_u32 {
+            world.clock.advance(Duration::from_secs(1));
+            two.maintain(worker).await.unwrap();
+            if second_passed.is_multiple_of(300) {
                 assert_eq!(second.remote.extend(&held).await.unwrap(), [Renewal::Extended]);
             }
             let running = two.target("key:a.example").await.unwrap().unwrap().standing.running;
-            assert_eq!(running, if minute < 10 { 3 } else { 1 }, "minute {minute}");
+            // Two leases lapse after ten minutes. Then others go: as many as may.
+            assert!(running <= 3, "{running} after {second_passed} s");
+            if second_passed < 600 {
+                assert_eq!(running, 3, "after {second_passed} s");
+                assert!(second.take(10).await.is_empty());
+            }
         }
-        // Asked about once more they are known to be lost, and nobody's place is freed by it.
         let lost = had[1..].iter().map(|has| second.remote.read(&has.lease).unwrap()).collect::<Vec<_>>();
         second.end(had, true).await;
-        assert_eq!(second.take(10).await.len(), 3, "all places are free");
+        let next = second.take(10).await;
+        assert_eq!(next.len(), 3, "all places are free");
+        // Asked about once more they are known to be lost, and nobody's place is freed by it.
         for _ in 0..2 {
             assert_eq!(second.remote.extend(&lost).await.unwrap(), [Renewal::Lost; 2]);
             assert_eq!(two.target("key:a.example").await.unwrap().unwrap().standing.running, 3);
         }
     });
+}
+
+/// R-P15: a lease whose time has come can be extended until somebody has noticed, and has its place till then; nobody takes it meanwhile.
+#[test]
+fn a_lease_that_is_extended_late_has_kept_its_place() {
+    run(async {
+        let world = World::new();
+        let engine = world.engine("[targets.\"key:a.example\"]\nconcurrency = 1\n", 1);
+        let elsewhere = Elsewhere::new(&engine).await;
+        let jobs = (0..8).map(|_| call("a.example")).collect();
+        world.store.enqueue(engine.now(), jobs).await.unwrap();
+        let had = elsewhere.take(1).await;
+        let held = [elsewhere.remote.read(&had[0].lease).unwrap()];
+        // Nobody looks after anything: the server was away.
+        for _ in 0..4 {
+            world.clock.advance(Duration::from_mins(11));
+            assert!(elsewhere.take(8).await.is_empty());
+            assert_eq!(elsewhere.remote.extend(&held).await.unwrap(), [Renewal::Extended]);
+            assert!(elsewhere.take(8).await.is_empty());
+        }
+    });
+}
+
+/// R-P15: a limit that somebody sets counts what is lent already, once its worker extends it; and nobody who knows of no limit takes a
+/// place away.
+#[test]
+fn a_limit_that_comes_later_counts_what_is_lent() {
+    run(async {
+        let world = World::new();
+        let rate = "[targets.\"key:a.example\"]\nrate = \"1000/s\"\nburst = 1000\n";
+        let (one, two) = (world.engine(rate, 1), world.engine("", 2));
+        let (first, second) = (Elsewhere::new(&one).await, Elsewhere::new(&two).await);
+        let jobs = (0..8).map(|_| call("a.example")).collect();
+        world.store.enqueue(one.now(), jobs).await.unwrap();
+        let had = first.take(3).await;
+        assert_eq!(had.len(), 3);
+        let limits = TargetLimits { concurrency: Some(3), ..TargetLimits::default() };
+        one.limit_target("key:a.example", limits).await.unwrap();
+        let held: Vec<_> = had.iter().map(|has| first.remote.read(&has.lease).unwrap()).collect();
+        world.clock.advance(Duration::from_secs(2));
+        assert_eq!(first.remote.extend(&held).await.unwrap(), [Renewal::Extended; 3]);
+        assert!(first.take(8).await.is_empty(), "three run");
+        // The other has not heard of the limit yet.
+        two.reset_target("key:a.example").await.unwrap();
+        world.clock.advance(Duration::from_secs(2));
+        assert!(first.take(8).await.is_empty(), "three run");
+        second.end(had, true).await;
+        world.clock.advance(Duration::from_mins(1));
+        assert_eq!(first.take(8).await.len(), 3);
+    });
+}
+
+/// R-P15, reliability row 2: the end of an attempt was written, and whoever was to tell it is gone, its worker as well. Somebody looks, and
+/// the place is free long before the lease would have lapsed.
+#[test]
+fn an_end_that_nobody_tells_is_found() {
+    run(async {
+        let world = World::new();
+        let (one, two) = (world.engine(THREE, 1), world.engine(THREE, 2));
+        let (first, second) = (Elsewhere::new(&one).await, Elsewhere::new(&two).await);
+        let jobs = (0..8).map(|_| call("a.example")).collect();
+        world.store.enqueue(one.now(), jobs).await.unwrap();
+        for has in first.take(3).await {
+            world.store.settle(one.now(), vec![written(&has)]).await.unwrap();
+        }
+        drop((first, one));
+        assert!(second.take(3).await.is_empty(), "nobody has told it");
+        world.clock.advance(Duration::from_secs(6));
+        assert_eq!(second.take(3).await.len(), 3);
+    });
+}
+
+fn written(has: &Has) -> Settlement {
+    let ending = Ending::Succeeded { latency: Duration::ZERO, exit_code: None, max_retries: 3, output: None };
+    Settlement { token: has.leased.token, ending }
 }
 
 /// R-P15, reliability row 2: an engine was killed when the end of an attempt was written and not yet told. Its worker tells it again to
@@ -134,10 +218,7 @@ fn an_end_that_is_told_again_frees_one_place() {
         world.store.enqueue(one.now(), jobs).await.unwrap();
         let had = first.take(3).await;
         let running = || async { two.target("key:a.example").await.unwrap().unwrap().standing.running };
-        let ending =
-            Ending::Succeeded { latency: Duration::ZERO, exit_code: None, max_retries: 3, output: None };
-        let written = Settlement { token: had[0].leased.token, ending };
-        world.store.settle(one.now(), vec![written]).await.unwrap();
+        world.store.settle(one.now(), vec![written(&had[0])]).await.unwrap();
         drop((first, one));
         assert_eq!(running().await, 3, "nobody has told it");
         for _ in 0..3 {

@@ -38,9 +38,7 @@ pub struct HeldLease {
     pub(super) event: EventSeq,
     /// The job is a part of a task.
     pub(super) of_task: bool,
-    /// It goes to a target that is protected, which should hear how it ends.
-    pub(super) protected: bool,
-    /// The key that its job goes to, too.
+    /// The key that its job goes to.
     pub(super) key: Option<String>,
 }
 
@@ -58,7 +56,6 @@ impl HeldLease {
             leased_at: now,
             event: leased.event,
             of_task: leased.job.caller_id.as_deref().is_some_and(|caller| caller.starts_with("task-")),
-            protected: false,
             key: leased.job.target.clone(),
         }
     }
@@ -93,7 +90,7 @@ impl Sealer {
             millis(held.lease_for),
             held.leased_at.millis().cast_unsigned(),
             held.event.0.cast_unsigned(),
-            u64::from(held.of_task) | (u64::from(held.protected) << 1) | (u64::from(held.key.is_some()) << 2),
+            u64::from(held.of_task) | (u64::from(held.key.is_some()) << 1),
             u64::try_from(held.queue.len()).unwrap_or(u64::MAX),
         ] {
             put(&mut bytes, number);
@@ -141,8 +138,7 @@ impl Sealer {
             leased_at,
             event,
             of_task: marks & 1 != 0,
-            protected: marks & 2 != 0,
-            key: (marks & 4 != 0).then_some(key),
+            key: (marks & 2 != 0).then_some(key),
         })
     }
 }
@@ -197,7 +193,6 @@ mod tests {
             leased_at: Timestamp::from_millis(1_767_225_600_123),
             event: EventSeq(77),
             of_task: true,
-            protected: true,
             key: Some("tenant-七".to_owned()),
         }
     }
@@ -206,9 +201,7 @@ mod tests {
     #[test]
     fn a_lease_comes_back_as_it_went() {
         let sealer = Sealer::new(&[7; 32]).unwrap();
-        for held in
-            [held(), HeldLease { last_delay: None, of_task: false, protected: false, key: None, ..held() }]
-        {
+        for held in [held(), HeldLease { last_delay: None, of_task: false, key: None, ..held() }] {
             assert_eq!(sealer.read(&sealer.write(&held)), Some(held));
         }
     }

@@ -12,7 +12,7 @@ use redrive_store::{
     Ending, JobState, LeaseToken, LeasedJob, Parked, Settled, Settlement, StoreError, Timestamp, WorkerId,
 };
 
-use super::lent::place_of;
+use super::lent::{look_at, place_of};
 use super::name::MadeBy;
 use super::swap::Swap;
 use super::{Admitted, HOLD_FOR, Rules};
@@ -188,12 +188,12 @@ impl Engine {
                 let wait = Duration::from_millis(rng.between(most / 5, most));
                 let until = now.after(wait).millis();
                 *word = Word::Park { target: Arc::clone(target), until, why: ParkedWhy::Contended };
-                // Others may have seen that it has a place: it has none.
-                if let Some((lease, _)) = &comer.lent {
-                    for name in comer.targets.iter().filter(|name| rules.of(name).concurrency.is_some()) {
-                        let known = local.entry(Arc::clone(name)).or_default();
-                        known.untold.leases.insert(lease.clone(), None);
-                    }
+            }
+            // One of the tries may have come through, and others see that it has a place: it has none.
+            if let (Word::Park { .. }, Some((lease, _))) = (&*word, &comer.lent) {
+                for name in comer.targets.iter().filter(|name| rules.of(name).concurrency.is_some()) {
+                    let known = local.entry(Arc::clone(name)).or_default();
+                    known.untold.leases.insert(lease.clone(), false);
                 }
             }
         }
@@ -338,8 +338,10 @@ fn decide_all(swap: &mut Swap, comers: &[Comer<'_>], holder: &str, rng: &mut Rng
 
 fn decide(swap: &mut Swap, comer: &Comer<'_>, holder: &str, rng: &mut Rng) -> Word {
     let now = swap.now;
+    let beside =
+        comer.targets.first().and_then(|name| swap.state(name)).map_or(0, |state| state.leases.len());
     let place = match &comer.lent {
-        Some((lease, left)) => Place::Lease(lease, now.after(*left).millis()),
+        Some((lease, left)) => Place::Lease(lease, look_at(now, *left, beside)),
         None => Place::Process(holder, now.after(HOLD_FOR).millis()),
     };
     let ask = comer.ask();

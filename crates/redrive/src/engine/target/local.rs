@@ -10,7 +10,8 @@ use redrive_policy::protection::{
 };
 use redrive_store::Timestamp;
 
-use super::{FRESH_FOR, HOLD_FOR, TELL_EVERY};
+use super::lent::look_at;
+use super::{FRESH_FOR, HOLD_FOR, LOOK_AFTER, TELL_EVERY};
 
 /// The most results that wait to be told one by one; more are told together.
 const MOST_RESULTS: usize = 256;
@@ -32,8 +33,8 @@ pub(super) struct Local {
 pub(super) struct Untold {
     pub(super) first_attempts: u32,
     pub(super) results: Vec<CallResult>,
-    /// Leases of workers elsewhere that were extended here until then, or ended.
-    pub(super) leases: BTreeMap<String, Option<i64>>,
+    /// Leases of workers elsewhere, and whether they last: those that are over, and those without a place, as far as is known here.
+    pub(super) leases: BTreeMap<String, bool>,
     /// The number of calls that run has changed.
     pub(super) running_changed: bool,
     /// Somebody should hear of it soon.
@@ -77,7 +78,8 @@ impl Local {
     /// Whether the others should hear something now.
     pub(super) fn must_tell(&self, settings: &Protection, steady: Duration) -> bool {
         let passed = steady.saturating_sub(self.told_at);
-        let runs = settings.concurrency.is_some() && self.running > 0 && passed >= HOLD_FOR / 3;
+        let running = self.running > 0 || !self.state.leases.is_empty();
+        let runs = settings.concurrency.is_some() && running && passed >= HOLD_FOR / 3;
         self.untold.urgent || runs || (!self.untold.is_empty() && passed >= TELL_EVERY)
     }
 
@@ -100,13 +102,15 @@ impl Local {
         let at = now.millis();
         deposit(settings, state, at, self.untold.first_attempts);
         observe(settings, state, at, &self.untold.results, rng);
-        if settings.concurrency.is_some() {
-            for (lease, until) in &self.untold.leases {
-                match until {
-                    Some(until) => lease_lasts(state, lease, *until),
-                    None => lease_over(state, lease),
-                }
+        for (lease, lasts) in &self.untold.leases {
+            if !lasts {
+                lease_over(state, lease);
+            } else if !state.leases.contains_key(lease) {
+                let look_at = look_at(now, LOOK_AFTER, state.leases.len());
+                lease_lasts(state, lease, look_at);
             }
+        }
+        if settings.concurrency.is_some() {
             let held = Holder { calls: self.running, until: now.after(HOLD_FOR).millis() };
             hold(settings, state, at, holder, held);
         }

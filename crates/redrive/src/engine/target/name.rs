@@ -6,6 +6,7 @@ use redrive_store::Job;
 use serde::Deserialize;
 
 use super::Rules;
+use crate::secrets::redact;
 
 /// Who makes a call, as far as its targets are concerned.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +32,7 @@ struct Call<'a> {
 /// assert_eq!(host_target("https://user@API.example.com/orders?x=1").as_deref(), Some("host:api.example.com"));
 /// assert_eq!(host_target("http://[::1]:8080/").as_deref(), Some("host:[::1]:8080"));
 /// assert_eq!(host_target("mailto:ada@example.com"), None);
+/// assert_eq!(host_target("http://ada:pass/word@example.com/"), None, "no host, and a part of a password");
 /// ```
 pub fn host_target(url: &str) -> Option<String> {
     let (scheme, rest) = url.trim().split_once("://")?;
@@ -42,12 +44,16 @@ pub fn host_target(url: &str) -> Option<String> {
     let authority = rest.split(['/', '?', '#', '\\']).next()?;
     let host = authority.rsplit('@').next()?.to_ascii_lowercase();
     let host = host.strip_suffix(usual).unwrap_or(&host).trim_end_matches([':', '.']);
-    let sound = !host.is_empty() && host.len() <= 240 && !host.chars().any(|c| c.is_control() || c == ' ');
+    let port = host.rsplit(']').next().and_then(|rest| rest.split_once(':')).map_or("0", |(_, port)| port);
+    let sound = !host.is_empty()
+        && host.len() <= 240
+        && port.bytes().all(|byte| byte.is_ascii_digit())
+        && !host.chars().any(|c| c.is_control() || c == ' ');
     sound.then(|| format!("host:{host}"))
 }
 
-/// Whom a job of this kind calls: the method and the host, and nothing else of the address, which may hold a secret. Nothing for what is
-/// no HTTP call.
+/// Whom a job of this kind calls: the method and the host, and nothing else of the address, which may hold a secret; what looks like one in
+/// a host is blanked. Nothing for what is no HTTP call.
 ///
 /// ```
 /// use redrive::engine::called_by;
@@ -65,20 +71,24 @@ pub fn called_by(kind: &str, payload: &[u8]) -> Option<String> {
     }
     let call: Call<'_> = (kind == "http").then(|| serde_json::from_slice(payload).ok()).flatten()?;
     let host = host_target(&call.url)?;
-    let is_method =
-        call.method.len() <= 32 && call.method.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    is_method.then(|| format!("{} {}", call.method, host.trim_start_matches("host:")))
+    let is_method = (1..=32).contains(&call.method.len())
+        && call.method.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    is_method.then(|| redact(&format!("{} {}", call.method, host.trim_start_matches("host:"))))
 }
 
 impl Rules {
     /// Whether nothing protects a job, by what can be told at a glance: most work is asked nothing else.
     pub(super) fn is_free(&self, job: &Job, by: MadeBy<'_>) -> bool {
-        let queue = self.every_queue || (!self.queues.is_empty() && self.queues.contains(&job.queue));
         let calls = match by {
             MadeBy::Us(also) => also.is_some() || job.kind == "http",
             MadeBy::Elsewhere => false,
         };
-        job.inline || !(queue || job.target.is_some() || calls)
+        job.inline || (self.is_free_elsewhere(&job.queue, job.target.as_deref()) && !calls)
+    }
+
+    /// The same for a job of this queue and key that a worker elsewhere has.
+    pub(super) fn is_free_elsewhere(&self, queue: &str, key: Option<&str>) -> bool {
+        key.is_none() && !self.every_queue && (self.queues.is_empty() || !self.queues.contains(queue))
     }
 
     /// The protected targets of a job; most have none.

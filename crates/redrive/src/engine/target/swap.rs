@@ -112,6 +112,7 @@ impl Engine {
             let mut after = before.clone();
             let now = self.store_now().await?;
             known.tell(&rules.of(name), &mut after, now, &targets.holder, &mut self.rng());
+            self.look_at_leases(&mut after, now).await?;
             states.insert(Arc::clone(name), Seen { version, before, after, told: known.untold });
         }
         Ok(Swap { rules, now: self.store_now().await?, states })
