@@ -12,7 +12,7 @@ use redrive_store::{
     Ending, JobState, LeaseToken, LeasedJob, Parked, Settled, Settlement, StoreError, Timestamp, WorkerId,
 };
 
-use super::lent::{look_at, place_of};
+use super::lent::{next_look, place_of};
 use super::name::MadeBy;
 use super::swap::Swap;
 use super::{Admitted, HOLD_FOR, Rules};
@@ -341,7 +341,7 @@ fn decide(swap: &mut Swap, comer: &Comer<'_>, holder: &str, rng: &mut Rng) -> Wo
     let beside =
         comer.targets.first().and_then(|name| swap.state(name)).map_or(0, |state| state.leases.len());
     let place = match &comer.lent {
-        Some((lease, left)) => Place::Lease(lease, look_at(now, *left, beside)),
+        Some((lease, left)) => Place::Lease(lease, next_look(now, *left, beside)),
         None => Place::Process(holder, now.after(HOLD_FOR).millis()),
     };
     let ask = comer.ask();

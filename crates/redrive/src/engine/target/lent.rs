@@ -45,7 +45,7 @@ fn lease_of(place: &str) -> Option<LeaseToken> {
 }
 
 /// When it should be looked whether a lease lasts that has so much time left, beside so many others.
-pub(super) fn look_at(now: Timestamp, left: Duration, beside: usize) -> i64 {
+pub(super) fn next_look(now: Timestamp, left: Duration, beside: usize) -> i64 {
     let each = LOOK_EVERY.saturating_mul(u32::try_from(beside).unwrap_or(u32::MAX));
     now.after(LOOK_AFTER.max(each).min(left.saturating_add(LAPSED_FOR))).millis()
 }
@@ -124,7 +124,7 @@ impl Engine {
         for place in due {
             match self.time_left(&place, now).await? {
                 Some(left) => {
-                    let again = look_at(now, left, state.leases.len());
+                    let again = next_look(now, left, state.leases.len());
                     lease_lasts(state, &place, again);
                 }
                 None => lease_over(state, &place),

@@ -10,7 +10,7 @@ use redrive_policy::protection::{
 };
 use redrive_store::Timestamp;
 
-use super::lent::look_at;
+use super::lent::next_look;
 use super::{FRESH_FOR, HOLD_FOR, LOOK_AFTER, TELL_EVERY};
 
 /// The most results that wait to be told one by one; more are told together.
@@ -106,7 +106,7 @@ impl Local {
             if !lasts {
                 lease_over(state, lease);
             } else if !state.leases.contains_key(lease) {
-                let look_at = look_at(now, LOOK_AFTER, state.leases.len());
+                let look_at = next_look(now, LOOK_AFTER, state.leases.len());
                 lease_lasts(state, lease, look_at);
             }
         }
