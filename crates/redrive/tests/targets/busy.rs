@@ -82,8 +82,8 @@ async fn work(doors: &Doors, work: &Work, number: usize) {
     }
 }
 
-/// R-P15, reliability rows 2 and 29: whoever lets work through and whoever hears of its end, never more runs than may; and no place is lost,
-/// so that everything ends although engines go again and again.
+/// R-P15, reliability rows 2 and 29: whoever lets work through and whoever hears of its end, never more runs than may; and no place is lost
+/// for long, so that everything ends although engines go again and again.
 #[test]
 fn a_busy_limit_is_neither_passed_nor_lost() {
     let Some(shared) = redrive_testing::shared() else { return };
@@ -127,7 +127,19 @@ fn a_busy_limit_is_neither_passed_nor_lost() {
         );
         let most = busy.most.load(Ordering::SeqCst);
         assert!((2..=LIMIT).contains(&most), "{most} ran at a time, and {LIMIT} may");
-        let seen = doors.next().engine.target("key:a.example").await.unwrap().unwrap();
-        assert_eq!(seen.standing.running, 0, "no place is left over: {seen:?}");
+        // An end that an engine did not live to tell is found by whoever comes next, within seconds.
+        let ended = Instant::now();
+        loop {
+            let door = doors.next();
+            door.engine.store().enqueue(door.engine.now(), vec![call("a.example")]).await.unwrap();
+            let had = door.take(1).await;
+            door.end(had, true).await;
+            let seen = door.engine.target("key:a.example").await.unwrap().unwrap();
+            if seen.standing.running == 0 {
+                break;
+            }
+            assert!(ended.elapsed() < Duration::from_secs(30), "a place is left over: {seen:?}");
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
     });
 }
